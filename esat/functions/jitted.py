@@ -7,7 +7,7 @@ import inspect
 import os
 import threading
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
@@ -28,6 +28,7 @@ from esat.functions.traced_programs import (
     trace_call,
     warn_of_numbers,
 )
+from esat.functions.twins import twins_of
 from esat.graph.changes import tell_of_changes
 
 Shapes = Literal["static", "symbolic"]
@@ -294,39 +295,51 @@ class Jitted(Generic[P, R]):
         places[name] = range(begin, len(leaves))
         return part
 
+    def _call_with_twins(self, structure: Structure, places: dict[str, range], leaves: Sequence[Any]) -> Any:
+        """Call the program for arguments of which one that is written to is given twice."""
+        return self._program_for(structure, list(leaves), places, twins_of(leaves))(leaves)
+
     def _program_for(
-        self, structure: Structure, leaves: list[Any], places: dict[str, range]
+        self,
+        structure: Structure,
+        leaves: list[Any],
+        places: dict[str, range],
+        twins: tuple[tuple[int, int], ...] = (),
     ) -> Specialization:
         kept = self._kept
-        program = kept.direct.get(structure)
+        program = None if twins else kept.direct.get(structure)
         if program is not None:
             return program
         known = self._known.get(structure, frozenset())
-        program = kept.programs.get(_key(structure, leaves, known, self._settings.symbolic))
+        program = kept.programs.get(_key(structure, leaves, known, self._settings.symbolic, twins))
         if program is not None:
             return program
         with self._lock:
             donated = [place for name in self._donate for place in places.get(name, ())]
             for _ in range(MOST_RETRACES):
                 known = self._known.get(structure, frozenset())
-                key = _key(structure, leaves, known, self._settings.symbolic)
+                key = _key(structure, leaves, known, self._settings.symbolic, twins)
                 program = kept.programs.get(key)
                 if program is not None:
                     return program
                 try:
-                    traced = trace_call(self._function, structure, leaves, known, self._settings, places)
+                    given = structure, leaves, known, self._settings, places, twins
+                    traced = trace_call(self._function, *given)
                 except ValueAsked as asked:
                     warn_of_numbers(asked, structure, self._settings)
                     self._known[structure] = known | asked.leaves
                     continue
                 program = compile_traced(traced, self._settings, donated, self._place())
                 kept.programs[key] = program
+                self._last = program
+                if twins:
+                    return program
+                program.for_twins = functools.partial(self._call_with_twins, structure, places)
                 if not known:
                     kept.direct[structure] = program
                 orders = {place: layout_key(leaves[place]) for place in known if _is_array(leaves[place])}
                 if len(orders) == len(known):
                     self._add_guard(kept.guards, structure, orders, program)
-                self._last = program
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
 
@@ -419,14 +432,20 @@ class Jitted(Generic[P, R]):
         return f"<jitted {self._settings.name}, {len(self._kept.programs)} programs>"
 
 
-def _key(structure: Structure, leaves: list[Any], known: frozenset[int], symbolic: bool) -> Any:
+def _key(
+    structure: Structure,
+    leaves: list[Any],
+    known: frozenset[int],
+    symbolic: bool,
+    twins: tuple[tuple[int, int], ...],
+) -> Any:
     """What programs are found by: the structure, with sizes left open or not, values of known numbers, and
     memory orders of known arrays."""
     values = tuple(
         (place, layout_key(leaves[place]) if _is_array(leaves[place]) else Exact(leaves[place]))
         for place in sorted(known)
     )
-    return (_open(structure) if symbolic else structure), values
+    return (_open(structure) if symbolic else structure), values, twins
 
 
 def _is_array(leaf: Any) -> bool:

@@ -22,6 +22,7 @@ from esat.frontend.tracing.rebinding import Rebinder
 from esat.frontend.tracing.trace import Trace, ValueAsked, tracing
 from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
 from esat.functions.guards import builder_for
+from esat.functions.twins import is_same, share_elements
 from esat.graph.tracing import Traced as Standing
 from esat.graph.tracing import adapting
 from esat.graph.traversal import inputs_of
@@ -132,12 +133,15 @@ class Specialization:
     ----------
     executable
         What runs; None where nothing depends on the arguments.
+    for_twins
+        What runs instead where an array that is written to is given twice.
     simple
         Whether a call is one of the executable with all leaves in order, and its result that array.
     """
 
     def __init__(self, traced: TracedFunction, executable: Executable | None, takes: tuple[int, ...]) -> None:
         self.executable = executable
+        self.for_twins: Callable[[Sequence[Any]], Any] | None = None
         self._traced = traced
         self._takes = takes
         self._build = builder_for(traced.structure)
@@ -159,10 +163,13 @@ class Specialization:
         traced = self._traced
         outputs: Any = ()
         if self.executable is not None:
-            given = [leaves[place] for place in self._takes]
-            if traced.written:
-                _check_written(traced, leaves, self._takes)
-            outputs = self.executable(*given)
+            if (
+                traced.written
+                and _writes_to_twins(traced, leaves, self._takes)
+                and self.for_twins is not None
+            ):
+                return self.for_twins(leaves)
+            outputs = self.executable(*[leaves[place] for place in self._takes])
             outputs = (outputs,) if self._single else outputs
         for place, output in traced.written:
             value = outputs[output]
@@ -173,17 +180,18 @@ class Specialization:
         return unflatten(traced.structure, iter(results)) if self._build is None else self._build(results)
 
 
-def _check_written(traced: TracedFunction, leaves: Sequence[Any], takes: Sequence[int]) -> None:
-    """Look at the arrays that a call writes to.
+def _writes_to_twins(traced: TracedFunction, leaves: Sequence[Any], takes: Sequence[int]) -> bool:
+    """Whether an array that a call writes to is given twice.
 
     Raises
     ------
     InputError
-        Where one shares memory with another argument.
+        Where one shares some of its memory with another argument.
     ParameterError
         Where one is read-only.
     """
     read_or_written = {*takes, *(place for place, _ in traced.written)}
+    twins = False
     for place, _ in traced.written:
         target = leaves[place]
         if not isinstance(target, np.ndarray):
@@ -193,22 +201,16 @@ def _check_written(traced: TracedFunction, leaves: Sequence[Any], takes: Sequenc
                 f"{traced.title(place)} is written to, and assignment destination is read-only"
             )
         for other in read_or_written:
-            if other != place and isinstance(leaves[other], np.ndarray) and _share(target, leaves[other]):
-                reason = f"is written to, and shares memory with {traced.argument(other)}; pass a copy"
-                raise InputError(f"{traced.title(place)} {reason}")
-
-
-MOST_WORK = 1 << 12
-"""Candidates that are tried to find an element that two arrays share; beyond that, they are taken to."""
-
-
-def _share(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    if not np.may_share_memory(one, other):
-        return False
-    try:
-        return bool(np.shares_memory(one, other, max_work=MOST_WORK))  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
+            if (
+                other != place
+                and isinstance(leaves[other], np.ndarray)
+                and share_elements(target, leaves[other])
+            ):
+                if not is_same(target, leaves[other]):
+                    reason = f"is written to, and shares memory with {traced.argument(other)}; pass a copy"
+                    raise InputError(f"{traced.title(place)} {reason}")
+                twins = True
+    return twins
 
 
 def variable_for(leaf: Any, structure: Structure, symbolic: bool) -> Variable | None:
@@ -287,6 +289,7 @@ def trace_call(
     known: frozenset[int],
     settings: Settings,
     argument_leaves: Mapping[str, range] = MappingProxyType({}),
+    twins: Sequence[tuple[int, int]] = (),
 ) -> TracedFunction:
     """Run a function with traced objects in place of the leaves of its arguments.
 
@@ -302,6 +305,8 @@ def trace_call(
         How to trace.
     argument_leaves
         Name of an argument -> its leaves: inputs are called as the user calls them.
+    twins
+        Positions of arrays that are the same as others, with those of the others.
 
     Raises
     ------
@@ -321,6 +326,9 @@ def trace_call(
             if variable is not None:
                 variable.name = argument if len(places) == 1 else f"{argument}[{number}]"
     inputs = {place: variable for place, variable in enumerate(variables) if variable is not None}
+    for place, first in twins:
+        stands[place] = stands[first]
+        del inputs[place]
     numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}
     rebinder = Rebinder(Outside(settings.name))
     originals: list[tuple[Any, dict[str, Any]]] = []
