@@ -26,6 +26,11 @@ FloatArray = NDArray[np.float64]
 NOT_JUDGED = OutputAccuracy(0.0, 0.0, 0.0, 0.0, 0)
 MOST_REFUSALS = 8
 """Times that forms are looked for which fail: what takes their place in one class shows what others lose."""
+_ARITHMETIC = frozenset(
+    {"Add", "Sub", "Neg", "Mul", "Div", "Sqr", "Reciprocal", "NarySum", "NaryProd", "Abs", "Fill",
+    "DimShuffle",
+     "ReduceSum", "MatMul"}
+)  # fmt: skip
 _MIXING = ("Reduce", "Softmax", "LogSoftmax", "LogSumExp", "MatMul", "Arg")
 """What begins the names of operations that join elements."""
 
@@ -84,7 +89,8 @@ class Evaluated:
         arrays = self.graph.arrays
         found, strict = _of_nodes(self.units, losses.loss, arrays, self.truths.conflicts)
         if self.truths.conflicts and not self.sample.drawn:
-            _keep_written(found, arrays, self.truths.conflicts, self.graph.initial)
+            conflicts = self.truths.conflicts - _with_functions(self.order)
+            _keep_written(found, arrays, conflicts, self.graph.initial)
         return found, strict
 
 
@@ -243,6 +249,16 @@ def _of_nodes(
         apart = np.isin(arrays.class_of, np.fromiter(conflicts, np.int64))
         found[0][apart] = found[1][apart] = np.nan
     return (found[0], found[1]), frozenset(strict)
+
+
+def _with_functions(order: Order) -> set[int]:
+    """The classes of which a form computes functions, which the wide format need not know for all numbers."""
+    found: set[int] = set()
+    for number in sorted(range(len(order.units)), key=order.levels.__getitem__):
+        unit = order.units[number]
+        if unit.operands and (unit.name not in _ARITHMETIC or not found.isdisjoint(unit.operands)):
+            found.add(unit.result)
+    return found
 
 
 def _keep_written(

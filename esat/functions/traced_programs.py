@@ -321,13 +321,9 @@ def trace_call(
         None if place in known and part[0] == "number" else variable_for(leaf, part, settings.symbolic)
         for place, (leaf, part) in enumerate(zip(leaves, parts, strict=True))
     ]
-    for argument, places in argument_leaves.items():
-        for number, variable in enumerate(variables[places.start : places.stop]):
-            if variable is not None:
-                variable.name = argument if len(places) == 1 else f"{argument}[{number}]"
+    _name(variables, argument_leaves)
     inputs = {place: variable for place, variable in enumerate(variables) if variable is not None}
-    for place, first in twins:
-        stands[place] = stands[first]
+    for place, _ in twins:
         del inputs[place]
     numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}
     rebinder = Rebinder(Outside(settings.name))
@@ -340,6 +336,8 @@ def trace_call(
     with rebinder.outside.watching(), in_trace(_trace(settings.name, numbers, rebinder)):
         each = zip(leaves, parts, variables, range(len(parts)), strict=True)
         stands = [standing_for(*one, known) for one in each]
+        for place, first in twins:
+            stands[place] = stands[first]
         arguments, keywords = given = unflatten(structure, iter(stands), made)
         before: list[Any] = []
         whole = flatten(given, before)
@@ -361,6 +359,14 @@ def trace_call(
         if flatten(given, after) != whole or any(map(operator.is_not, after, before)):
             raise GraphError(f"{settings.name} {_CHANGES}")
         return _results(settings.name, returned, inputs, stands)
+
+
+def _name(variables: Sequence[Variable | None], argument_leaves: Mapping[str, range]) -> None:
+    """Give inputs the names that the user calls them by."""
+    for argument, places in argument_leaves.items():
+        for number, variable in enumerate(variables[places.start : places.stop]):
+            if variable is not None:
+                variable.name = argument if len(places) == 1 else f"{argument}[{number}]"
 
 
 _CHANGES = (
