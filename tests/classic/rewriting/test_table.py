@@ -87,6 +87,8 @@ CASES = [
     ("local_subtensor_of_reduction", x.max(axis=0)[2], "max{0}(subtensor{:,2}(x))"),
     ("local_subtensor_of_reduction", esat.sum(x, axis=0, keepdims=True)[0, 1:], "sum{0}(subtensor{:,1:}(x))"),
     ("local_subtensor_of_reduction", esat.argmin(x, axis=0)[-1], "argmin{0}(subtensor{:,-1}(x))"),
+    ("local_reduction_of_reversed", esat.sum(x[::-1], axis=0), "sum{0}(x)"),
+    ("local_reduction_of_reversed", esat.max(x[::-1, ::-1]), "max{0,1}(x)"),
     ("local_subtensor_of_dot", (x @ y.T)[0], ""),
     ("local_subtensor_of_dot", (x @ y.T)[1:, -1], ""),
     ("local_subtensor_of_dot", (x @ y.T)[n, n], ""),
