@@ -179,6 +179,9 @@ class Expressions:
     def binary(self, node: ast.AST, op: ast.operator, left: Number, right: Number) -> Number:
         """The result of an operator."""
         is_float = "float" in (left.type, right.type) or isinstance(op, ast.Div)
+        if isinstance(op, ast.Pow) and is_float:
+            power = self.build.module.declare_intrinsic("llvm.pow", [IR["float"]])
+            return Number("float", self.build.call(power, [self.as_type("float", n) for n in (left, right)]))
         type: Scalar = "float" if is_float else "int"
         name = (_ON_FLOATS if is_float else _ON_INTEGERS).get(op.__class__)
         if name is None:

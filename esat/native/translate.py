@@ -6,7 +6,7 @@ assignments to names and elements, ``if``, ``while``, ``for`` over a ``range``, 
 ``and``, ``or``, ``not``, ``min``, ``max``, ``len``, ``int``, ``float``, constants of the module, and calls of
 other functions of the subset. Integers have 64 bits, ``//`` and ``%`` are for integers that are not negative.
 Indices are not negative, either, and are not checked: what runs here has to run as Python, too, where tests
-check it.
+check it. ``**`` is for floats, as NumPy has it.
 """
 
 from __future__ import annotations
