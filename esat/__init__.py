@@ -10,6 +10,7 @@ graph      the nouns: types, variables, Apply nodes, ops, the FunctionGraph, pri
 ops        one record for each op: types, NumPy semantics, scalar code, gradient, cost, alias facts
 frontend   ways in: constructors, NumPy's names, gradients, shared variables, the Graph to compile
 rules      rewrite rules as text, their reader and database
+engine     esat's own engine for the language of the rules
 egraph     the graph as terms, saturated with the rules; the only importer of egglog
 extract    the cheapest graph of all those found, by a cost model of the machine
 phases     fusion into groups, and what may overwrite what

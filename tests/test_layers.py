@@ -25,6 +25,7 @@ ORDER = (
     "graph",
     "ops",
     "rules",
+    "engine",
     "egraph",
     "extract",
     "accuracy",

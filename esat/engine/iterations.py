@@ -1,0 +1,249 @@
+"""Schedules: iterations of rule sets, each searched on the tables as they were, and saturation.
+
+An iteration finds the matches of all its rules, deletes what they delete, does their other actions, and
+rebuilds. It may be left when an array is full, or when a call has taken long; the next call goes on with it.
+"""
+
+from __future__ import annotations
+
+from esat.engine.classes import find
+from esat.engine.memory import (
+    ACTING,
+    AT_MATCH,
+    AT_RULE,
+    AT_STEP,
+    CHANGED,
+    CONFLICT,
+    COUNT,
+    DEPTH,
+    FOUND,
+    FULL,
+    ITERATIONS,
+    LEFT_OUT,
+    LIVE,
+    LOG,
+    MATCH_LIMIT,
+    MATCHES,
+    NUMBER,
+    PAUSE_AT,
+    PHASE,
+    REPEATED,
+    RULE_FOUND,
+    RULE_LIMIT,
+    SEARCHED,
+    TABLE_WORDS,
+    TERM_LIMIT,
+    TERMS,
+    TOP,
+    VISITED,
+    MachineMemory,
+)
+from esat.engine.plan_runs import act, search
+from esat.engine.planning import planned
+from esat.engine.rebuilding import rebuild
+from esat.engine.rules import (
+    ACTIONS,
+    ATOM_LIST,
+    ATOMS,
+    BOUND,
+    BOUND_KINDS,
+    DELETIONS,
+    MARK,
+    MATCHED,
+    REPEAT,
+    RUN,
+    STARTS,
+    STEP_WORDS,
+    STOP,
+    TABLE,
+)
+
+# ---- why a call returned
+FINISHED = 0
+NEEDS_ROOM = 1
+CONFLICTED = 2
+EXCEEDED = 3  # more matches or terms than allowed
+PAUSED = 4
+
+# ---- phases of an iteration
+_SEARCHING = 0
+_DELETING = 1
+_DOING = 2
+_REBUILDING = 3
+
+
+def run(m: MachineMemory) -> int:
+    """Run a schedule from the step it is at; why that ended."""
+    state, schedule = m.state, m.schedule
+    while True:
+        at = state[AT_STEP]
+        op = schedule[at]
+        if op == STOP:
+            return FINISHED
+        depth = state[DEPTH]
+        if op == RUN:
+            status = _iteration(m, schedule[at + 1], schedule[at + 2])
+            if status != FINISHED:
+                return status
+            if state[CHANGED] != 0:
+                state[REPEATED + 2 * depth] = 1
+            if state[LOG] < len(schedule):
+                schedule[state[LOG]] = state[CHANGED]
+                state[LOG] += 1
+            at += STEP_WORDS
+        elif op == REPEAT:
+            state[DEPTH] = depth + 1
+            state[REPEATED + 2 * depth + 2] = 0
+            state[REPEATED + 2 * depth + 3] = 0
+            at += STEP_WORDS
+        else:
+            at = _repeated(m, at, depth)
+        state[AT_STEP] = at
+        if state[TERMS] > state[TERM_LIMIT]:
+            return EXCEEDED
+
+
+def _repeated(m: MachineMemory, at: int, depth: int) -> int:
+    """The step after one that may be repeated: where that begins, or what follows."""
+    state = m.state
+    level = REPEATED + 2 * depth
+    state[level + 1] += 1
+    if state[level] != 0:
+        state[level - 2] = 1
+        times = m.schedule[at + 2]
+        if times == 0 or state[level + 1] < times:
+            state[level] = 0
+            return m.schedule[at + 1]
+    state[DEPTH] = depth - 1
+    return at + STEP_WORDS
+
+
+def _iteration(m: MachineMemory, rules: int, limit: int) -> int:
+    """Run a rule set once, or what is left of that; why that ended."""
+    state = m.state
+    if state[PHASE] == _SEARCHING:
+        if state[AT_RULE] == 0:
+            state[CHANGED] = 0
+            state[MATCHES] = 0
+            state[ITERATIONS] += 1
+        state[ACTING] = 0
+        while state[AT_RULE] < m.rules[rules]:
+            state[TOP] = 0
+            status = _search_rule(m, m.rules[rules + 1 + state[AT_RULE]], limit)
+            if status != FINISHED:
+                return status
+            state[AT_RULE] += 1
+            if state[VISITED] > state[PAUSE_AT]:
+                return PAUSED
+        state[AT_RULE] = 0
+        state[AT_MATCH] = 0
+        state[PHASE] = _DELETING
+    state[ACTING] = 1
+    state[TOP] = 0
+    while state[PHASE] < _REBUILDING:
+        if not _act_on_matches(m, DELETIONS if state[PHASE] == _DELETING else ACTIONS):
+            return CONFLICTED if state[CONFLICT] != 0 else NEEDS_ROOM
+        state[AT_MATCH] = 0
+        state[PHASE] += 1
+    if not rebuild(m):
+        return NEEDS_ROOM
+    if state[CONFLICT] != 0:
+        return CONFLICTED
+    state[PHASE] = _SEARCHING
+    return FINISHED
+
+
+def _act_on_matches(m: MachineMemory, part: int) -> bool:
+    """Do the actions of all matches from the one that is next; whether there was room."""
+    state = m.state
+    while state[AT_MATCH] < state[MATCHES]:
+        at = state[AT_MATCH]
+        rule = m.matches[at]
+        count = m.rules[rule + BOUND]
+        code = m.rules[rule + part]
+        if code != 0:
+            kinds = m.rules[rule + BOUND_KINDS]
+            for place in range(count):
+                value = m.matches[at + 1 + place]
+                m.registers[place] = value if m.rules[kinds + place] == NUMBER else find(m, value)
+            act(m, code)
+            if state[FULL] != 0 or state[CONFLICT] != 0:
+                return False
+        state[AT_MATCH] = at + count + 1
+    return True
+
+
+def _search_rule(m: MachineMemory, rule: int, limit: int) -> int:
+    """Find the matches of a rule that are new; with a limit, all that there are."""
+    state, rules = m.state, m.rules
+    begin = state[MATCHES]
+    has_news = False
+    atoms = rules[rule + ATOM_LIST]
+    end = atoms + rules[rule + ATOMS]
+    for place in range(atoms, end):
+        table = rules[rules[place] + TABLE] * TABLE_WORDS
+        if m.tables[table + LIVE] == 0:
+            return FINISHED
+        if m.tables[table + COUNT] > rules[rules[place] + MARK]:
+            has_news = True
+    if not has_news and limit == 0:
+        return FINISHED
+    allowed = state[MATCH_LIMIT] - state[FOUND]
+    state[RULE_FOUND] = 0
+    state[RULE_LIMIT] = min(limit, allowed) if limit > 0 else allowed
+    if limit > 0:
+        status = _search_anew(m, rule, atoms)
+    else:
+        status = FINISHED
+        for number in range(end - atoms):
+            if status == FINISHED:
+                status = _search_news(m, rule, number)
+    if status != FINISHED:
+        state[MATCHES] = begin
+        return status
+    if state[RULE_FOUND] > state[RULE_LIMIT]:
+        state[MATCHES] = begin
+        if state[RULE_FOUND] > allowed:
+            return EXCEEDED
+        state[LEFT_OUT] += 1
+        return FINISHED
+    state[FOUND] += state[RULE_FOUND]
+    rules[rule + MATCHED] += state[RULE_FOUND]
+    if limit == 0:
+        for place in range(atoms, end):
+            rules[rules[place] + MARK] = m.tables[rules[rules[place] + TABLE] * TABLE_WORDS + COUNT]
+    return FINISHED
+
+
+def _search_anew(m: MachineMemory, rule: int, atoms: int) -> int:
+    """Find all matches of a rule, whatever it has seen."""
+    first = m.rules[atoms] + MARK
+    mark = m.rules[first]
+    m.rules[first] = 0
+    status = _search_news(m, rule, 0)
+    m.rules[first] = mark
+    return status
+
+
+def _search_news(m: MachineMemory, rule: int, number: int) -> int:
+    """Find the matches of a rule with rows of one atom that it has not seen."""
+    state, rules = m.state, m.rules
+    atoms = rules[rule + ATOM_LIST]
+    atom = rules[atoms + number]
+    least = m.tables[rules[atom + TABLE] * TABLE_WORDS + COUNT] - rules[atom + MARK]
+    if least <= 0:
+        return FINISHED
+    first = number
+    for other in range(rules[rule + ATOMS]):
+        live = m.tables[rules[rules[atoms + other] + TABLE] * TABLE_WORDS + LIVE]
+        if other != number and live < least:
+            first = other
+            least = live
+    start = rules[atom + STARTS] + first
+    if rules[start] == 0:
+        rules[start] = planned(m, rule, number, first)
+        if rules[start] == 0:
+            return NEEDS_ROOM
+    state[SEARCHED] += 1
+    search(m, rules[start], rule)
+    return NEEDS_ROOM if state[FULL] != 0 else FINISHED
