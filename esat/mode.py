@@ -12,6 +12,7 @@ from esat.classic.documents_table import ROWS
 from esat.classic.replacement_trace import Writer
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.standard import optdb
+from esat.egraph.rule_program import EngineName
 from esat.errors import ModeError
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.extract.verdicts import ACCURACIES, Accuracy
@@ -90,6 +91,9 @@ class Mode:
     trace
         Told, line by line, of each replacement that a Python optimizer or a greedy rule makes, and of each
         step of saturation: ``Mode(trace=print)``.
+    engine
+        What runs the rules: ``egglog``, or ``esat``, an engine of esat's own for the same texts, which takes
+        a fraction of the time; what it does not know runs on egglog all the same.
     device
         Where steps run: ``cpu``; ``cuda``, all that can run there on the first CUDA device; ``auto``, on
         either, as is predicted to be faster for the arguments of a call, and on the processor where there is
@@ -124,6 +128,7 @@ class Mode:
     invariants: bool
     variants: int
     threads: int | None
+    engine: EngineName
     device: DeviceName
     machine: MachineProfile = field(repr=False)
     target: Target | None = field(repr=False)
@@ -233,6 +238,7 @@ _KINDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "round_limit": _LIMIT,
     "time_limit": _LIMIT,
     "extract": (_is_one_of("area", "tree", "optimal"), "'area', 'tree' or 'optimal'"),
+    "engine": (_is_one_of(*get_args(EngineName)), " or ".join(map(repr, get_args(EngineName)))),
     "debug": _FLAG,
     "regimes": _FLAG,
     "trace": (lambda value: value is None or callable(value), "a function of lines, or None"),
@@ -263,6 +269,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "invariants": True,
     "variants": 8,
     "threads": None,
+    "engine": "egglog",
     "device": "cpu",
     "target": None,
 }

@@ -480,6 +480,7 @@ def _optimize(
             keeps,
             mode.accuracy,
             mode.regimes and mode.accuracy != "ignore",
+            mode.engine,
         )
         result, report, details = saturating.optimize(graph, profile.stage)
     details.name = mode.name

@@ -18,6 +18,9 @@ from esat.rules.reader import Sexp, read_forms
 REPETITIONS = 8
 """Times that ``saturate`` repeats in one command: a rule without end may double the e-graph each time."""
 
+WITH_FUEL = "(run-with "
+
+_RUN = re.compile(r"\((run|run-with \S+) \{(.*?)\}\)")
 _STEP = re.compile(r"\(saturate \(run \{.*?\}\)\)|\(run \{.*?\}\)")
 _SATURATING = "(saturate "
 
@@ -97,15 +100,20 @@ def _filled(form: Sexp, names: dict[str, str]) -> Any:
     return one if kind == "seq" else native.Repeat(native.PanicSpan(), REPETITIONS, one)
 
 
-def unfinished(program: str, names: Mapping[str, str], report: Any) -> str:
+def filled(program: str, names: Mapping[str, str]) -> str:
+    """A program as text, with rule sets in the places of names in braces; some stand for none."""
+    return _RUN.sub(lambda run: f"({run[1]} {names[run[2]]})" if names[run[2]] else "(seq)", program)
+
+
+def unfinished(program: str, names: Mapping[str, str], changed: Sequence[bool]) -> str:
     """What is left to run of a program: what was repeated as often as it may be, and all behind it.
 
     Parameters
     ----------
     program, names
         As of :func:`scheduled`.
-    report
-        egglog's, of the command.
+    changed
+        Whether each iteration of the command changed anything.
 
     Returns
     -------
@@ -114,10 +122,9 @@ def unfinished(program: str, names: Mapping[str, str], report: Any) -> str:
     """
     if _SATURATING not in program:
         return ""
-    iterations = report.iterations
-    if len(iterations) < REPETITIONS:
+    if len(changed) < REPETITIONS:
         return ""
-    changes = iter([iteration.rule_set_report.changed for iteration in iterations])
+    changes = iter(changed)
     steps = _STEP.findall(program)
     for place, step in enumerate(steps):
         if not names[step[step.index("{") + 1 : step.index("}")]]:

@@ -11,7 +11,7 @@ from esat.egraph.signature import Signature
 from esat.rules.database import RuleSelection
 from esat.storage import digest_of, digest_of_sources
 
-_ROOMS = ("egraph", "extract", "rules", "graph", "ops")
+_ROOMS = ("engine", "egraph", "extract", "rules", "graph", "ops")
 """Packages whose code decides what a saturated e-graph, read out, looks like."""
 
 
@@ -49,9 +49,9 @@ def _engine() -> list[str]:
     return [hashlib.sha256(module.read_bytes()).hexdigest()]
 
 
-def program_digest(selection: RuleSelection, signature: Signature, strict: bool) -> str:
+def program_digest(selection: RuleSelection, signature: Signature, strict: bool, engine: str) -> str:
     """Stands for everything that an engine may hold before the terms of a graph."""
-    return digest_of([code_digest(), *_texts(selection, signature, strict)])
+    return digest_of([code_digest(), engine, *_texts(selection, signature, strict)])
 
 
 def rules_digest(selection: RuleSelection, signature: Signature, strict: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 
-from esat.egraph.engine import Engine
+from esat.egraph.engine import AnyEngine
 from esat.egraph.modules import Module
 
 
@@ -30,7 +30,7 @@ class NodeCount:
     """
 
     def __init__(
-        self, engine: Engine, constructors: Collection[str], rules: Mapping[str, tuple[Module, ...]]
+        self, engine: AnyEngine, constructors: Collection[str], rules: Mapping[str, tuple[Module, ...]]
     ) -> None:
         self._engine = engine
         self._constructors = frozenset(constructors)

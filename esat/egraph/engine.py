@@ -11,6 +11,7 @@ wait for ever; there no e-graph is freed.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 import weakref
@@ -20,8 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from esat.egraph.bindings import native_module
-from esat.egraph.commands import quicker
+from esat.egraph.commands import WITH_FUEL, filled, quicker, scheduled, unfinished
 from esat.egraph.memory_file import memory_file
+from esat.engine.matching_engine import MatchingEngine
+from esat.engine.outcome import ScheduleOutcome
 from esat.errors import RuleError, SaturationError
 from esat.forks import GATE
 from esat.records import record
@@ -257,6 +260,43 @@ class Engine:
             commands = self._parsed[text] = self.parse(text)
         return commands
 
+    def schedule(self, program: str, names: Mapping[str, str]) -> Command:
+        """What runs a program with names of rule sets in braces.
+
+        Parameters
+        ----------
+        names
+            The rule sets that take the places of what stands in braces; empty for one that nothing does.
+        """
+        if WITH_FUEL not in program:
+            return scheduled(program, tuple(names.items()))
+        (command,) = self.parse(f"(run-schedule {filled(program, names)})")
+        return command
+
+    def run_schedule(
+        self, command: Command, program: str, names: Mapping[str, str], most_matches: float = math.inf
+    ) -> ScheduleOutcome:
+        """Run what :meth:`schedule` made of a program; egglog itself knows no bound of matches."""
+        (output,) = self.run([command])
+        report = output.report
+        matches = {name: count for name, count in report.num_matches_per_rule.items() if count}
+        changes = [iteration.rule_set_report.changed for iteration in report.iterations]
+        rest = unfinished(program, names, changes) if report.updated else ""
+        return ScheduleOutcome(bool(report.updated), matches, changes, rest, report=report)
+
+    def insert(self, tables: Mapping[str, Sequence[str]]) -> None:
+        """Add rows of numbers, columns separated by tabs, to tables."""
+        with ExitStack() as stack:
+            try:
+                paths = [stack.enter_context(memory_file("\n".join(lines))) for lines in tables.values()]
+            except OSError:  # there is no room for a file
+                for name, lines in tables.items():
+                    for line in lines:
+                        self.execute(_fact(name, line))
+            else:
+                inputs = (f'(input {name} "{path}")' for name, path in zip(tables, paths, strict=True))
+                self.execute(" ".join(inputs))
+
     def unite(self, name: str, members: tuple[str, ...]) -> str:
         """The rule set that unites others, made on first demand and called ``name``, or like it."""
         known = self._united.setdefault(name, {})
@@ -320,6 +360,15 @@ def _is_egglogs(error: BaseException) -> bool:
     """Whether egglog has raised an exception, or what stands for a panic of it; others come from outside."""
     kind = type(error)
     return isinstance(error, native_module().EggSmolError) or kind.__module__.startswith("pyo3")
+
+
+AnyEngine = Engine | MatchingEngine
+"""egglog, or esat's own engine, which take the same texts."""
+
+
+def _fact(table: str, line: str) -> str:
+    """A row as programs say it."""
+    return f"({table} {' '.join('NaN' if entry == 'nan' else entry for entry in line.split())})"
 
 
 def _rule_error(error: Exception, file: str) -> RuleError:

@@ -22,7 +22,7 @@ from esat.ops.structure import NUMBERS, RANGES
 from esat.records import record
 
 if TYPE_CHECKING:
-    from esat.egraph.engine import Engine
+    from esat.egraph.engine import AnyEngine
 
 TERMS_PER_TEXT = 8
 """egglog compiles an action in time that grows faster than its length; an action each has an overhead."""
@@ -183,7 +183,7 @@ class Loading:
         yield from self.rows.texts()
         yield from self.texts
 
-    def into(self, engine: Engine) -> None:
+    def into(self, engine: AnyEngine) -> None:
         """Load it into an engine, which holds :data:`LOADING`.
 
         Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with
@@ -208,7 +208,7 @@ def loading(graph: TermGraph, plan: LoadPlan) -> Loading:
     return Loading(rows, (*_long_terms(long, graph, plan), *_known(graph, plan)))
 
 
-def load(engine: Engine, graph: TermGraph, plan: LoadPlan) -> None:
+def load(engine: AnyEngine, graph: TermGraph, plan: LoadPlan) -> None:
     """Load a DAG into an engine."""
     loading(graph, plan).into(engine)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from esat.egraph.engine import Engine, split_forms
+from esat.egraph.engine import AnyEngine, split_forms
 from esat.egraph.rule_compiler.compiled import Chunk
 from esat.egraph.structure import STRUCTURE_TABLES
 from esat.errors import RuleError
@@ -184,7 +184,7 @@ class Relevance:
         return tuple(sorted(chosen))
 
 
-def load_modules(engine: Engine, modules: Iterable[Module]) -> list[Module]:
+def load_modules(engine: AnyEngine, modules: Iterable[Module]) -> list[Module]:
     """Load those that an engine does not have yet; which these were.
 
     Raises

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from esat.egraph.clearing import clear
-from esat.egraph.engine import Engine, in_forked_process
+from esat.egraph.engine import AnyEngine, Engine, in_forked_process
 
 USES = 50
 """Uses after which an engine is replaced."""
@@ -46,13 +46,13 @@ class _Slot:
         Rows by table that the last use left; None where that was cleared away.
     """
 
-    engine: Engine
+    engine: AnyEngine
     uses: int = 0
     busy: bool = False
     rest: Mapping[str, int] | None = None
     left: Mapping[str, int] | None = None
 
-    def at_rest(self, extend: Callable[[Engine], None]) -> None:
+    def at_rest(self, extend: Callable[[AnyEngine], None]) -> None:
         """Extend the engine, and take what it holds then for what belongs to the rules.
 
         Tables are told apart only where there are more rows than before: that takes as long as a rule set.
@@ -65,7 +65,12 @@ class _Slot:
     def clear(self) -> bool:
         """Delete what the last use left; whether the engine can be used again."""
         left, self.left = self.left, None
-        return left is None or self.rest is None or clear(self.engine, self.rest, left)
+        if left is None or self.rest is None:
+            return True
+        if isinstance(self.engine, Engine):
+            return clear(self.engine, self.rest, left)
+        self.engine.reset()
+        return True
 
 
 class EnginePool:
@@ -85,10 +90,10 @@ class EnginePool:
     def engine(
         self,
         key: Hashable,
-        build: Callable[[], Engine],
-        extend: Callable[[Engine], None] = lambda _: None,
-        suits: Callable[[Engine], bool] = lambda _: True,
-    ) -> Iterator[Engine]:
+        build: Callable[[], AnyEngine],
+        extend: Callable[[AnyEngine], None] = lambda _: None,
+        suits: Callable[[AnyEngine], bool] = lambda _: True,
+    ) -> Iterator[AnyEngine]:
         """An engine with rules loaded, for the length of a ``with`` block.
 
         The terms that the block adds are gone when the engine is used again. One whose block raised is not.
@@ -133,7 +138,9 @@ class EnginePool:
             self._local.slots = slots
         return slots
 
-    def _take(self, key: Hashable, build: Callable[[], Engine], suits: Callable[[Engine], bool]) -> _Slot:
+    def _take(
+        self, key: Hashable, build: Callable[[], AnyEngine], suits: Callable[[AnyEngine], bool]
+    ) -> _Slot:
         """The slot of an idle engine with these rules; a new one if there is none."""
         slots = self._slots()
         slot = slots.get(key)

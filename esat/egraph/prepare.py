@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -20,7 +20,7 @@ from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.content_keys import rules_digest
 from esat.egraph.core import core_program
 from esat.egraph.dims import dims_program
-from esat.egraph.engine import Engine
+from esat.egraph.engine import AnyEngine, Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.fills import fills_program
 from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
@@ -42,6 +42,8 @@ from esat.egraph.rule_program import PROGRAMS_KEPT, SUPERSEDED, RuleProgram
 from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.structure import given_tables, structure_program
 from esat.egraph.terms import TermGraph, TermType
+from esat.engine.matching_engine import MatchingEngine
+from esat.engine.vocabulary import UnknownFormError
 from esat.ops.elementwise.facts import FINITE
 from esat.records import record
 from esat.rules.database import PACKAGE_RULES, RuleSelection
@@ -55,6 +57,8 @@ SPARSE_RULES = "rules-sparse"
 """Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
 FINDINGS_KEPT = 64
 """Sets of constructors for which it is remembered which rules can matter."""
+_beyond_esat: set[str] = set()
+"""Digests of programs that use what esat's own engine does not know."""
 _SUPERSEDED_DECLARATIONS = "\n".join(
     f"(constructor {SUPERSEDED}{nary} (MS MS) T :unextractable)" for nary in ("NarySum", "NaryProd")
 )
@@ -222,7 +226,7 @@ class PreparedProgram:
         """What :meth:`relevant` asks."""
         return Relevance(self.modules, self.tables)
 
-    def extend(self, engine: Engine, numbers: Iterable[int]) -> None:
+    def extend(self, engine: AnyEngine, numbers: Iterable[int]) -> None:
         """Load modules that an engine does not have yet.
 
         Raises
@@ -234,7 +238,7 @@ class PreparedProgram:
         # egglog matches against all rows in a rule's first run, and against new rows later: in another order.
         # So that the history of an engine changes nothing, no graph sees a first run.
         rules = tuple(module.member for module in own if module.ruleset)
-        if rules:
+        if rules and isinstance(engine, Engine):
             engine.execute(f"(run {engine.unite('esat-first', rules)} 1)")
 
     @cached_property
@@ -325,7 +329,7 @@ def prepared(program: RuleProgram) -> PreparedProgram:
 
 
 @contextmanager
-def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Iterator[Engine]:
+def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Iterator[AnyEngine]:
     """An engine that holds what a program has to say of some terms, for the length of a ``with`` block.
 
     It has the constructors of these terms that the program lacks, too, and is ready to load them.
@@ -351,17 +355,24 @@ def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Ite
     missing = undeclared_constructors(terms, program.signature) if terms is not None else []
     declarations = {record.name: record.declaration for record in missing}
 
-    def extend(engine: Engine) -> None:
+    def extend(engine: AnyEngine) -> None:
         rules.extend(engine, first)
         for name, declaration in declarations.items():
             if name not in engine.declared:
                 engine.execute(declaration)
                 engine.declared[name] = declaration
 
-    def suits(engine: Engine) -> bool:
+    def suits(engine: AnyEngine) -> bool:
         return all(engine.declared.get(name, text) == text for name, text in declarations.items())
 
-    with POOL.engine(program.digest, Engine, extend, suits) as engine:
+    with ExitStack() as stack:
+        if program.engine == "esat" and program.digest not in _beyond_esat:
+            try:
+                engine = stack.enter_context(POOL.engine(program.digest, MatchingEngine, extend, suits))
+            except UnknownFormError:
+                _beyond_esat.add(program.digest)
+        if program.engine != "esat" or program.digest in _beyond_esat:
+            engine = stack.enter_context(POOL.engine(program.digest, Engine, extend, suits))
         engine.unite(LOADING_RULES, rules.loading)
         yield engine
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from functools import cached_property, lru_cache
+from typing import Literal
 
 from esat.egraph.constructors import op_signature
 from esat.egraph.content_keys import program_digest
@@ -17,6 +18,9 @@ from esat.records import record
 from esat.rules.database import PACKAGE_RULES, RuleSelection
 
 PROGRAMS_KEPT = 8
+
+EngineName = Literal["egglog", "esat"]
+"""What runs rules: egglog, or esat's own engine for its language (:mod:`esat.engine`)."""
 
 SUPERSEDED = "Superseded"
 """Prefix of the constructors that mark sums and products which a rule of a file subsumed.
@@ -40,12 +44,15 @@ class RuleProgram:
         Whether floating-point sums and products are left in the order they were written.
     digest
         Stands for all of it, and for the code that makes e-graphs of it.
+    engine
+        What runs the rules; a program that esat's own engine does not know all of runs on egglog.
     """
 
     signature: Signature
     selection: RuleSelection
     strict: bool
     digest: str
+    engine: EngineName = "egglog"
 
     @cached_property
     def users_rules(self) -> frozenset[str]:
@@ -62,13 +69,13 @@ class RuleProgram:
 _programs: OrderedDict[str, RuleProgram] = OrderedDict()
 
 
-def program_for(selection: RuleSelection, strict: bool = False) -> RuleProgram:
+def program_for(selection: RuleSelection, strict: bool = False, engine: EngineName = "egglog") -> RuleProgram:
     """The program of a rule selection; the last few are remembered."""
     signature = signature_of_registered()
-    digest = program_digest(selection, signature, strict)
+    digest = program_digest(selection, signature, strict, engine)
     known = _programs.get(digest)
     if known is None:
-        known = _programs[digest] = RuleProgram(signature, selection, strict, digest)
+        known = _programs[digest] = RuleProgram(signature, selection, strict, digest, engine)
         while len(_programs) > PROGRAMS_KEPT:
             _programs.popitem(last=False)
     return known

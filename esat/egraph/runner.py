@@ -14,16 +14,16 @@ repetitions, so that they end rules without end there as well.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from esat.egraph.activity import Activity
-from esat.egraph.commands import scheduled, unfinished
 from esat.egraph.counting import NodeCount
-from esat.egraph.engine import Command, Engine
+from esat.egraph.engine import AnyEngine, Command
 from esat.egraph.forecast import NOISE_SECONDS, Forecast
 from esat.egraph.modules import load_modules
 from esat.egraph.saturation_report import RuleLog, SaturationTrace, StepTrace, StopReason
@@ -35,7 +35,6 @@ TYPES = "(saturate (run {esat-types}))"
 """Computes the types of all terms. New terms have none, and reading out needs them."""
 
 _RUN = re.compile(r"\((run|run-with \S+) \{(.*?)\}\)")
-_WITH_FUEL = "(run-with "
 _MERGED = re.compile(r"Illegal merge attempted for function (\S+)")
 _TYPES = frozenset({"dt", "bp"})
 """Functions of which two values of one term are terms of different types made equal."""
@@ -67,22 +66,23 @@ class RunOutcome:
         Whether it changed anything, as egglog has it.
     matches
         Of the rules that matched.
-    report
-        egglog's report.
+    changes
+        Whether each iteration changed anything.
     rest
         The program that is left to run, where something was repeated as often as one command may.
     """
 
     updated: bool
     matches: Mapping[str, int]
-    report: Any
+    changes: Sequence[bool]
     rest: str = ""
+    exceeded: bool = False
 
     def followed_by(self, other: RunOutcome) -> RunOutcome:
         """What this one and the run of its rest did."""
         names = {*self.matches, *other.matches}
         matches = {name: self.matches.get(name, 0) + other.matches.get(name, 0) for name in names}
-        return RunOutcome(self.updated or other.updated, matches, other.report, other.rest)
+        return RunOutcome(self.updated or other.updated, matches, other.changes, other.rest, other.exceeded)
 
 
 class _Prepared(NamedTuple):
@@ -129,7 +129,7 @@ class Runner:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: AnyEngine,
         schedule: Schedule,
         budgets: Budgets,
         constructors: Collection[str],
@@ -179,7 +179,7 @@ class Runner:
         return forecast.seconds(program, nodes.most) > seconds < forecast.seconds(program, nodes.exact())
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> AnyEngine:
         """What the programs run on."""
         return self._engine
 
@@ -249,14 +249,14 @@ class Runner:
         endless = outcome.matches if outcome.rest else None
         if self.nodes.above(self.limits.nodes):
             raise BudgetExhaustedError("node limit", endless)
-        if self.matches > self.limits.matches:
+        if self.matches > self.limits.matches or outcome.exceeded:
             raise BudgetExhaustedError("match limit", endless)
 
     def complete_types(self) -> None:
         """Compute the types that are missing, whatever the budgets: their rules make no terms."""
         program = TYPES
         while program and not self.is_needless(program):
-            outcome, _ = self._execute(program, ("esat-types",))
+            outcome, _ = self._execute(program, ("esat-types",), is_bounded=False)
             program = outcome.rest
 
     def run_types_after(self, outcome: RunOutcome) -> None:
@@ -266,22 +266,23 @@ class Runner:
         self.run(TYPES, ("esat-types",))
         self.recent = everything
 
-    def _execute(self, program: str, rulesets: tuple[str, ...]) -> tuple[RunOutcome, float]:
+    def _execute(
+        self, program: str, rulesets: tuple[str, ...], is_bounded: bool = True
+    ) -> tuple[RunOutcome, float]:
         """Run a program and log it; what it did, and its wall time."""
         prepared = self._prepared(program)
         begun = time.perf_counter()
         try:
-            (output,) = self._engine.run([prepared.command])
+            most = self.limits.matches - self.matches if is_bounded else math.inf
+            done = self._engine.run_schedule(prepared.command, program, prepared.names, most)
         except (SaturationError, RuleError) as error:
             raise self._explained(error, rulesets) from error
         seconds = time.perf_counter() - begun
-        report = output.report
-        matches = {name: count for name, count in report.num_matches_per_rule.items() if count}
-        rest = unfinished(program, prepared.names, report) if report.updated else ""
-        outcome = RunOutcome(bool(report.updated), matches, report, rest)
+        matches = done.matches
+        outcome = RunOutcome(done.updated, matches, done.changes, done.rest, done.exceeded)
         if matches:
             self.matches += sum(matches.values())
-            self.log.add(matches, seconds, report)
+            self.log.add(matches, seconds, done.report)
         if outcome.updated:
             self.nodes.note(matches)
             self._activity.note(matches)
@@ -300,11 +301,7 @@ class Runner:
         if known is not None and known.members is members:
             return known
         names = {name: self._united(name, members) for _, name in _RUN.findall(program)}
-        if _WITH_FUEL in program:
-            runs = _RUN.sub(lambda run: f"({run[1]} {names[run[2]]})" if names[run[2]] else "(seq)", program)
-            (command,) = self._engine.parse(f"(run-schedule {runs})")
-        else:
-            command = scheduled(program, tuple(names.items()))
+        command = self._engine.schedule(program, names)
         prepared = self._commands[program] = _Prepared(members, names, command)
         return prepared
 

@@ -29,7 +29,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from esat.egraph.algebra.phase import Algebra
-from esat.egraph.engine import Engine
+from esat.egraph.engine import AnyEngine
 from esat.egraph.match_counts import Counts, MatchBound, Tables
 from esat.egraph.runner import BudgetExhaustedError, Runner, RunOutcome
 from esat.egraph.saturation_report import (
@@ -116,7 +116,7 @@ _CLOSE = "(seq (run {esat-view}) (saturate (run {esat-types esat-fold})) (satura
 
 
 def saturate(
-    engine: Engine,
+    engine: AnyEngine,
     schedule: Schedule,
     budgets: Budgets,
     constructors: Sequence[str],
@@ -162,7 +162,7 @@ def saturate(
 
 @dataclass(slots=True)
 class _Saturation:
-    engine: Engine
+    engine: AnyEngine
     schedule: Schedule
     runner: Runner
     algebra: Algebra | None = None
@@ -434,7 +434,7 @@ class _Saturation:
         if not outcome.updated or nodes.sizes() != before:
             return outcome.updated
         # It says "updated" also of a run with a match limit that left rules out and did nothing else.
-        if not any(iteration.rule_set_report.changed for iteration in outcome.report.iterations):
+        if not any(outcome.changes):
             self.hold_back(ruleset)
         return False
 

@@ -9,14 +9,11 @@ the form, and keeps it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from esat.egraph.memory_file import memory_file
-
 if TYPE_CHECKING:
-    from esat.egraph.engine import Engine
+    from esat.egraph.engine import AnyEngine
 
 COLUMNS = 12
 """Numbers that a row has for its form."""
@@ -79,33 +76,19 @@ class TermRows:
         yield "\n".join(self.values)
         yield "\n".join(self.constants)
 
-    def load(self, engine: Engine) -> None:
+    def load(self, engine: AnyEngine) -> None:
         """Fill the tables of an engine, and make terms of them."""
         rulesets = [_VALUES, *_rulesets(engine, [*self.forms, *([_CONSTANT] if self.constants else [])])]
         codes = [*(engine.forms[action] for action in self.forms), _FORMLESS]  # the last one is number -1
         rows = [f"{head}\t{codes[form]}\t{tail}" for head, form, tail in self.rows]
         tables = {"LoadedRow": rows, "LoadedValue": self.values, "LoadedConstant": self.constants}
         filled = {name: lines for name, lines in tables.items() if lines}
-        with ExitStack() as stack:
-            try:
-                paths = [stack.enter_context(memory_file("\n".join(lines))) for lines in filled.values()]
-            except OSError:  # there is no room for a file
-                for name, lines in filled.items():
-                    for line in lines:
-                        engine.execute(_fact(name, line))
-            else:
-                inputs = (f'(input {name} "{path}")' for name, path in zip(filled, paths, strict=True))
-                engine.execute(" ".join(inputs))
+        engine.insert(filled)
         engine.execute_again(f"(run {_CLASSES} 1)")
         engine.execute_again(f"(run {engine.unite('esat-load-rows', tuple(rulesets))} 1)")
 
 
-def _fact(table: str, line: str) -> str:
-    """A row as programs say it."""
-    return f"({table} {' '.join('NaN' if entry == 'nan' else entry for entry in line.split())})"
-
-
-def _rulesets(engine: Engine, actions: Sequence[str]) -> list[str]:
+def _rulesets(engine: AnyEngine, actions: Sequence[str]) -> list[str]:
     """The rule set of each action. The engine is told of those it does not know.
 
     A rule's first run takes rows in another order than later runs do, so no graph is to see one.

@@ -18,7 +18,7 @@ from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.classic.replacement_trace import ReplacementTrace, Writer
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
-from esat.egraph.rule_program import RuleProgram, program_for
+from esat.egraph.rule_program import EngineName, RuleProgram, program_for
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace, StepTrace
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
@@ -92,6 +92,8 @@ class SaturationOptimizer:
         What the choice goes by before time.
     regimes
         Whether values may be computed by two forms and a condition.
+    engine
+        What runs the rules.
     """
 
     database: SequenceDB
@@ -105,6 +107,7 @@ class SaturationOptimizer:
     keeps: bool = False
     accuracy: Accuracy = "best"
     regimes: bool = False
+    engine: EngineName = "egglog"
 
     def optimize(
         self, graph: FunctionGraph, stage: Stage
@@ -139,7 +142,7 @@ class SaturationOptimizer:
 
         def attempt(selection: RuleSelection) -> Optimized:
             with stage("compile rules"):
-                program = program_for(selection, strict=self.options.soundness == "exact")
+                program = program_for(selection, self.options.soundness == "exact", self.engine)
             found = optimize(
                 graph,
                 program,
@@ -303,7 +306,7 @@ class SaturationOptimizer:
         if not self.regimes:
             return ()
         with stage("regimes"):
-            program = program_for(selection, strict=self.options.soundness == "exact")
+            program = program_for(selection, self.options.soundness == "exact", self.engine)
             kept = kept_graphs() if self.watch is None else None
             found = use_regimes(graph, program, self.budgets, self.options.machine, kept)
         if self.watch is not None:

@@ -6,7 +6,6 @@ import pytest
 from egraph.term_graphs import GraphBuilder, holds, load, rules_engine
 
 from esat.egraph import engine as engine_module
-from esat.egraph import term_rows
 from esat.egraph.loader import LONGEST_FLAT, LONGEST_POWER, NaryTerm, flatten, loading
 from esat.egraph.term_rows import COLUMNS
 from esat.egraph.terms import Term
@@ -100,7 +99,6 @@ def _room(request, monkeypatch):
         raise OSError("no space left on device")
 
     if request.param == "none":
-        monkeypatch.setattr(term_rows, "memory_file", refuse)
         monkeypatch.setattr(engine_module, "memory_file", refuse)
 
 

@@ -16,7 +16,7 @@ from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.normal_forms import Forms
 from esat.egraph.algebra.polynomials import Coefficient
 from esat.egraph.algebra.reading import UNKNOWN
-from esat.egraph.engine import Engine
+from esat.egraph.engine import AnyEngine
 from esat.egraph.loader import nary_action, term_action
 from esat.egraph.term_rows import COLUMNS, TermRows
 
@@ -151,7 +151,7 @@ class Additions:
         self._add(self.number(klass), klass, _FILL, (self.number(smallest), self.number(value)))
         return True
 
-    def load(self, engine: Engine) -> None:
+    def load(self, engine: AnyEngine) -> None:
         """Tell the engine."""
         if _RULES not in engine.forms:
             engine.load(_PROGRAM)

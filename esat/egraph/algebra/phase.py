@@ -19,7 +19,7 @@ from esat.egraph.algebra.offers import Offer, Offers, Patterns, TreePattern, can
 from esat.egraph.algebra.reading import read
 from esat.egraph.algebra.structured_matrices import FACTS, SQUARE
 from esat.egraph.algebra.wording import Wording
-from esat.egraph.engine import Engine
+from esat.egraph.engine import AnyEngine
 from esat.egraph.terms import TermGraph
 from esat.graph.types import DTYPES
 
@@ -52,7 +52,7 @@ class Algebra:
         self._patterns: Patterns = {}
         self._finding_of: dict[TreePattern, int] = {}
 
-    def extend(self, engine: Engine) -> bool:
+    def extend(self, engine: AnyEngine) -> bool:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
         found = fingerprints(read(engine, self._operators, self._facts), self._symbols)
         offers = Offers(found, self._patterns)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.egraph.distinct import distinct
-from esat.egraph.engine import Engine
+from esat.egraph.engine import AnyEngine
 from esat.records import record
 
 Integers = NDArray[np.int64]
@@ -103,7 +103,7 @@ class Reading:
         return operands[start[node] : start[node + 1]]
 
 
-def read(engine: Engine, operators: Collection[str], facts: Collection[str] = ()) -> Reading:
+def read(engine: AnyEngine, operators: Collection[str], facts: Collection[str] = ()) -> Reading:
     """All e-nodes of these operators.
 
     Parameters

@@ -1,0 +1,205 @@
+"""Both engines run the same commands on the same rows; after each, their tables are compared.
+
+Where they differ, the difference is noted, and esat's engine goes on from egglog's state: so each command is
+judged by itself. Rows keep their age, so that what a rule has seen is new to it on neither side.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from esat.egraph.prepare import prepared
+from esat.egraph.runner import _RUN, Runner
+from esat.engine import memory as at
+from esat.engine.matching_engine import MatchingEngine
+from esat.optimize import saturating
+from tests.engine.states import Cell, State, choices, differences, state_of, without
+
+_STEP = re.compile(r"\(saturate \(run \{.*?\}\)\)|\(run \{.*?\}\)")
+_ALGEBRA = "(function algebra-found (T) i64 :merge (min old new))"
+"""What the algebra declares."""
+
+
+@dataclass
+class Difference:
+    """Tables that differ after a command; those that do where tables of choices are left out."""
+
+    command: int
+    program: str
+    tables: frozenset[str]
+    elsewhere: frozenset[str]
+
+
+@dataclass
+class Lockstep:
+    """Runs the commands of one saturation on both engines."""
+
+    differences: list[Difference] = field(default_factory=list)
+    commands: int = 0
+    rows: int = 0
+    other: MatchingEngine | None = None
+    runner: Runner | None = None
+    modules: Any = ()
+    declarations: Any = ()
+    details: Any = None
+    _ages: dict[str, dict[tuple[Cell, ...], int]] = field(default_factory=dict)
+    _last: dict[str, tuple[int, bool]] = field(default_factory=dict)
+
+    def begin(self, runner: Runner, modules: Any, declarations: Any) -> None:
+        self.other = MatchingEngine()
+        self.commands, self._ages, self._last = 0, {}, {}
+        for module in modules:
+            self.other.load(module.text)
+        for text in declarations:
+            self.other.load(text)
+        self.resume(runner.engine)
+
+    def resume(self, engine: Any) -> None:
+        """Take over egglog's rows."""
+        assert self.other is not None
+        state = state_of(engine, self.other.vocabulary)
+        self._note_ages(state)
+        transfer(state, self.other, self._ages)
+        for rule in self.other._rules:
+            seen = self._last.get(rule.ruleset)
+            if seen is not None:
+                self._mark(rule, *seen)
+
+    def _mark(self, rule: Any, command: int, saturated: bool) -> None:
+        rules = self.other.arrays.memory.rules
+        names = {table.number: name for name, table in self.other.vocabulary.tables.items()}
+        for mark in rule.marks:
+            ages = self._ages.get(names[int(rules[mark - 1])], {})
+            rules[mark] = sum(1 for age in ages.values() if age < command or (saturated and age == command))
+
+    def _note_ages(self, state: State) -> None:
+        for name, rows in state.rows.items():
+            before = self._ages.get(name, {})
+            self._ages[name] = {cells: before.get(cells, self.commands) for cells, _ in rows}
+
+    def after(self, runner: Runner, prepared: Any, program: str, updated: bool) -> None:
+        """Run on esat's engine what egglog has run, and compare."""
+        assert self.other is not None
+        self.commands += 1
+        other = self.other
+        for members in prepared.members.values():
+            for member in members:
+                self._last[member] = self.commands, "saturate" in program
+        names = {}
+        for _, name in _RUN.findall(program):
+            if prepared.names[name]:
+                own = tuple(m for part in name.split() for m in prepared.members.get(part, (part,)))
+                names[name] = other.unite("+".join(own[:3]), own)
+            else:
+                names[name] = ""
+        command = other.schedule(program, names)
+        if not other.run_schedule(command, program, names).updated and not updated:
+            return
+        state = state_of(runner.engine, other.vocabulary)
+        self.rows += sum(map(len, state.rows.values()))
+        mine = state_of(other, other.vocabulary)
+        found = differences(state, mine)
+        if found:
+            left_out = choices(other.vocabulary)
+            more = differences(without(state, left_out), without(mine, left_out))
+            self.differences.append(Difference(self.commands, program, frozenset(found), frozenset(more)))
+            if self.details is not None:
+                self.details(self, state, program)
+            self.resume(runner.engine)
+            return
+        self._note_ages(state)
+
+
+def transfer(state: State, engine: MatchingEngine, ages: dict[str, dict[tuple[Cell, ...], int]]) -> None:
+    """Give an engine the rows of a state: classes in the order of their names, old rows first."""
+    engine._first.clear()
+    engine.reset()
+    vocabulary = engine.vocabulary
+    numbers: dict[Cell, int] = {}
+    cells = {c for rows in state.rows.values() for row, _ in rows for c in row if not isinstance(c, int)}
+    cells |= {*state.items} | {c for items in state.items.values() for c in items if not isinstance(c, int)}
+    classes = sorted((c for c in cells if c not in state.items), key=lambda c: c[1])
+    arrays = engine.arrays
+    arrays.require("ids", (len(cells) + 8) * at.ID_WORDS)
+    for number, cell in enumerate(classes):
+        numbers[cell] = number
+        begin = number * at.ID_WORDS
+        arrays.memory.ids[begin : begin + at.ID_WORDS] = 0
+        arrays.memory.ids[begin + at.PARENT] = number
+    arrays.memory.state[at.ID_COUNT] = len(classes)
+
+    def depth(cell: Cell) -> int:
+        items = state.items.get(cell, ())
+        return (
+            1 + max((depth(i) for i in items if not isinstance(i, int)), default=0)
+            if cell in state.items
+            else 0
+        )
+
+    for cell in sorted(state.items, key=lambda c: (depth(c), c[1])):
+        sort = vocabulary.containers[cell[0]]
+        items = [i if isinstance(i, int) else numbers[i] for i in state.items[cell]]
+        if vocabulary.holds(cell[0]) != at.PAIR:
+            items.sort()
+        arrays.write("scratch", 0, items)
+        while True:
+            found = arrays.functions["interned"](arrays.memory, sort, 0, len(items))
+            if found >= 0:
+                break
+            arrays.grow()
+        numbers[cell] = found
+    for name, rows in state.rows.items():
+        own = ages.get(name, {})
+        for row, subsumed in sorted(rows, key=lambda r: own.get(r[0], 0)):
+            values = [c if isinstance(c, int) else numbers[c] for c in row]
+            engine.put(vocabulary.tables[name], values, at.SUBSUMED if subsumed else 0)
+    arrays.memory.state[at.WORK] = 0
+
+
+@contextmanager
+def in_lockstep(details: Any = None) -> Iterator[Lockstep]:
+    """Compilations within are run on both engines."""
+    found = Lockstep(details=details)
+    original, saturate = Runner._execute, saturating.searched
+
+    def searched(terms: Any, loading: Any, undeclared: Any, program: Any, *rest: Any, **more: Any) -> Any:
+        rules = prepared(program)
+        found.modules = rules.modules
+        found.declarations = [one.declaration for one in undeclared]
+        found.runner = None
+        return saturate(terms, loading, undeclared, program, *rest, **more)
+
+    def execute(self: Runner, program: str, rulesets: Any, is_bounded: bool = True) -> Any:
+        if found.runner is not self:
+            found.runner = self
+            found.begin(self, found.modules, [*found.declarations, _ALGEBRA])
+        outcome, seconds = None, 0.0
+        for part in _parts(program):
+            done, taken = original(self, part, rulesets, is_bounded)
+            found.after(self, self._commands[part], part, done.updated)
+            outcome, seconds = (outcome.followed_by(done) if outcome else done), seconds + taken
+        return outcome, seconds
+
+    def note_additions(self: Runner) -> None:
+        noted(self)
+        found.commands += 1
+        found.resume(self.engine)
+
+    noted = Runner.note_additions
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Runner, "_execute", execute)
+        patch.setattr(Runner, "note_additions", note_additions)
+        patch.setattr(saturating, "searched", searched)
+        yield found
+
+
+def _parts(program: str) -> list[str]:
+    """The steps of a sequence, one after the other: a rule has seen what was there before its own step."""
+    steps = [step.group() for step in _STEP.finditer(program)] if program.startswith("(seq ") else []
+    return steps or [program]
