@@ -16,19 +16,24 @@ import numpy as np
 
 from esat.engine import memory as at
 from esat.engine import rules as r
+from esat.engine.forms import forms_of
 from esat.engine.growing_arrays import GrowingArrays
-from esat.engine.iterations import EXCEEDED, NEEDS_ROOM, PAUSED
+from esat.engine.iterations import EXCEEDED, GREW, NEEDS_ROOM, PAUSED
 from esat.engine.outcome import ScheduleOutcome
 from esat.engine.rule_words import RuleWords, action_words, rule_words
 from esat.engine.vocabulary import TableDeclaration, UnknownFormError, Vocabulary, bits_of, float_of
 from esat.errors import SaturationError
 from esat.records import record
-from esat.rules.reader import Sexp, read_forms
+from esat.rules.reader import Sexp
 
 _NOTHING = "esat-nothing"
 """A rule set without rules."""
+_REST = "(rest)"
+"""A program: what is left of the one that ran."""
 _NO_LIMIT = 1 << 62
-_PAUSE = 20_000_000
+_FEW_TERMS = 2_000
+"""Terms below which growth is no reason to come back."""
+_PAUSE = 10_000_000
 """Rows that a call looks at before Python is asked whether to go on: a second, or less."""
 
 
@@ -124,6 +129,7 @@ class MatchingEngine:
     _first: list[list[int]] = field(default_factory=list)
     _parsed: dict[str, Sequence[Sexp]] = field(default_factory=dict)
     _known_constants: int = 0
+    _begin: int = 0
     _cached: tuple[Any, Any] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     # ---- texts
@@ -136,18 +142,18 @@ class MatchingEngine:
         UnknownFormError
             For what this engine does not have.
         """
-        for form in read_forms(text, file):
+        for form in forms_of(text):
             self._do(form, is_kept=True)
 
     def execute(self, text: str) -> list[Any]:
         """Run a short text; what its commands gave back."""
-        return [result for form in read_forms(text) if (result := self._do(form)) is not None]
+        return [result for form in forms_of(text) if (result := self._do(form)) is not None]
 
     def execute_again(self, text: str) -> list[Any]:
         """As :meth:`execute`, for a text that will be run often."""
         forms = self._parsed.get(text)
         if forms is None:
-            forms = self._parsed[text] = read_forms(text)
+            forms = self._parsed[text] = forms_of(text)
         return [result for form in forms if (result := self._do(form)) is not None]
 
     def _do(self, form: Sexp, is_kept: bool = False) -> ScheduleOutcome | None:
@@ -166,9 +172,9 @@ class MatchingEngine:
                 self._add_rule(form)
             case ("run", str(name), times):
                 step = (r.RUN, self._set_of((str(name),)), 0)
-                return self._run([(r.REPEAT, 0, 0), step, (r.AGAIN, r.STEP_WORDS, int(str(times)))])
+                return self._finish([(r.REPEAT, 0, 0), step, (r.AGAIN, r.STEP_WORDS, int(str(times)))])
             case ("run-schedule", *steps):
-                return self._run(list(self._steps(steps, {})))
+                return self._finish(list(self._steps(steps, {})))
             case _:
                 words = action_words(self.vocabulary, (form,))
                 self._write_constants()
@@ -311,13 +317,18 @@ class MatchingEngine:
             yield from more
 
     def schedule(self, program: str, names: Mapping[str, str]) -> list[tuple[int, int, int]]:
-        """Steps of a program with names of rule sets in braces; what takes their places may be nothing."""
+        """Steps of a program with names of rule sets in braces; what takes their places may be nothing.
+
+        None for the rest of a program that is running.
+        """
+        if program == _REST:
+            return []
         for name, instead in names.items():
             program = program.replace(f" {{{name}}})", f" {instead or _NOTHING})")
         self._members.setdefault(_NOTHING, [])
         forms = self._parsed.get(program)
         if forms is None:
-            forms = self._parsed[program] = read_forms(program)
+            forms = self._parsed[program] = forms_of(program)
         return list(self._steps(forms, {}))
 
     def run_schedule(
@@ -327,49 +338,58 @@ class MatchingEngine:
         names: Mapping[str, str],
         most_matches: float = math.inf,
     ) -> ScheduleOutcome:
-        """Run what :meth:`schedule` made of a program, until it is done or has had so many matches."""
-        return self._run(command, most_matches)
+        """Run what :meth:`schedule` made of a program, until it is done or has had so many matches.
+
+        It comes back, too, when the terms have doubled and every second or so, with the rest of the program.
+        """
+        return self._run(command, most_matches) if command else self._go_on(most_matches)
 
     def _run(self, steps: Sequence[tuple[int, int, int]], most_matches: float = math.inf) -> ScheduleOutcome:
-        self._require_sound()
+        """Run steps from the first one."""
         words = [word for step in steps for word in step] + [r.STOP]
         self.arrays.write("schedule", 0, words)
-        log = len(words)
         state = self.arrays.memory.state
-        for counter in (
-            at.PHASE,
-            at.AT_RULE,
-            at.AT_MATCH,
-            at.AT_STEP,
-            at.DEPTH,
-            at.LEFT_OUT,
-            at.FOUND,
-            at.VISITED,
-        ):
-            state[counter] = 0
-        state[at.LOG] = log
+        state[at.PHASE : at.DEPTH + 1] = 0
+        state[at.LEFT_OUT] = state[at.EXCEEDED_LIMIT] = 0
+        self._begin = state[at.LOG] = len(words)
         state[at.REPEATED : at.REPEATED + 2] = 0
+        return self._go_on(most_matches)
+
+    def _finish(self, steps: Sequence[tuple[int, int, int]]) -> ScheduleOutcome:
+        """Run steps to their end."""
+        outcome = self._run(steps)
+        while outcome.rest:
+            more = self._go_on(math.inf)
+            matches = {name: outcome.matches.get(name, 0) for name in {*outcome.matches, *more.matches}}
+            for name, count in more.matches.items():
+                matches[name] += count
+            outcome = more._replace(matches=matches)
+        return outcome
+
+    def _go_on(self, most_matches: float) -> ScheduleOutcome:
+        """Run what is left of the steps, as far as a call goes."""
+        self._require_sound()
+        state = self.arrays.memory.state
+        state[at.FOUND] = state[at.VISITED] = 0
         state[at.MATCH_LIMIT] = max(min(most_matches, _NO_LIMIT), 0)
-        state[at.TERM_LIMIT] = _NO_LIMIT
+        state[at.TERM_LIMIT] = 2 * state[at.TERMS] + _FEW_TERMS
+        state[at.PAUSE_AT] = _PAUSE
         self._reset_counts()
-        status = PAUSED
+        status = NEEDS_ROOM
         try:
-            while status in (PAUSED, NEEDS_ROOM):
-                memory = self.arrays.memory
-                memory.state[at.PAUSE_AT] = memory.state[at.VISITED] + _PAUSE
-                status = self.arrays.functions["run"](memory)
-                if status == NEEDS_ROOM:
-                    self.arrays.grow()
+            while status == NEEDS_ROOM:
+                self.arrays.grow()
+                status = self.arrays.functions["run"](self.arrays.memory)
         except BaseException as error:
             self.failure = error
             raise
         self._require_consistent()
         memory = self.arrays.memory
-        changes = memory.schedule[log : memory.state[at.LOG]].tolist()
         return ScheduleOutcome(
             bool(memory.state[at.REPEATED] or memory.state[at.LEFT_OUT]),
             self._counts(),
-            [bool(change) for change in changes],
+            [bool(change) for change in memory.schedule[self._begin : memory.state[at.LOG]].tolist()],
+            rest=_REST if status in (GREW, PAUSED) else "",
             exceeded=status == EXCEEDED,
         )
 

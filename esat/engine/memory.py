@@ -92,8 +92,9 @@ LEFT_OUT = 28  # rules with more matches than the limit of one
 TERMS = 29  # rows of constructors
 TERM_LIMIT = 30
 LOG = 31  # of the schedule's array: where the next iteration notes whether it changed anything
-REPEATED = 32  # two words for each depth of repetition: whether it changed anything, how often it ran
-DEEPEST = 16
+EXCEEDED_LIMIT = 32  # whether a rule had more matches than were left
+REPEATED = 34  # two words for each depth of repetition: whether it changed anything, how often it ran
+DEEPEST = 15  # repetitions within each other, less one
 STATE_WORDS = REPEATED + 2 * DEEPEST
 
 # ---- what may be full

@@ -66,6 +66,8 @@ from esat.engine.tables import indexed, room_for_index
 
 _UNRELATED = 1e6
 """Rows of an atom that nothing known is part of: any other comes first."""
+_NEW = 0.1
+"""Of the rows of an atom, those that are new: there are few as a rule."""
 _NUMBERED = 1e3
 """Rows of one that shares numbers only, such as a dtype."""
 
@@ -135,7 +137,7 @@ def _next(m: MachineMemory, rule: int, news: int, known: int) -> int:
             if not m.scratch[known + m.rules[rule + VARIABLES] + number]:
                 rows = _expected(m, rule, number, known)
                 if number == news:
-                    rows = rows * 0.5
+                    rows = rows * _NEW
                 if best < 0 or rows < least:
                     best = number
                     least = rows

@@ -49,11 +49,12 @@ class Lockstep:
     declarations: Any = ()
     details: Any = None
     _ages: dict[str, dict[tuple[Cell, ...], int]] = field(default_factory=dict)
+    _contents: dict[str, dict[Any, int]] = field(default_factory=dict)
     _last: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
     def begin(self, runner: Runner, modules: Any, declarations: Any) -> None:
         self.other = MatchingEngine()
-        self.commands, self._ages, self._last = 0, {}, {}
+        self.commands, self._ages, self._contents, self._last = 0, {}, {}, {}
         for module in modules:
             self.other.load(module.text)
         for text in declarations:
@@ -79,9 +80,12 @@ class Lockstep:
             rules[mark] = sum(1 for age in ages.values() if age < command or (saturated and age == command))
 
     def _note_ages(self, state: State) -> None:
+        """A row is new also where a container in it is another one, which keeps its name in egglog."""
         for name, rows in state.rows.items():
-            before = self._ages.get(name, {})
-            self._ages[name] = {cells: before.get(cells, self.commands) for cells, _ in rows}
+            known = self._contents.get(name, {})
+            contents = {cells: tuple(map(state.content, cells)) for cells, _ in rows}
+            self._contents[name] = {held: known.get(held, self.commands) for held in contents.values()}
+            self._ages[name] = {cells: self._contents[name][held] for cells, held in contents.items()}
 
     def after(self, runner: Runner, prepared: Any, program: str, updated: bool) -> None:
         """Run on esat's engine what egglog has run, and compare."""
@@ -99,7 +103,10 @@ class Lockstep:
             else:
                 names[name] = ""
         command = other.schedule(program, names)
-        if not other.run_schedule(command, program, names).updated and not updated:
+        outcome = other.run_schedule(command, program, names)
+        while outcome.rest:
+            outcome = other.run_schedule(other.schedule(outcome.rest, {}), outcome.rest, {})
+        if not outcome.updated and not updated:
             return
         state = state_of(runner.engine, other.vocabulary)
         self.rows += sum(map(len, state.rows.values()))

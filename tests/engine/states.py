@@ -29,6 +29,11 @@ class State:
     rows: dict[str, list[tuple[tuple[Cell, ...], bool]]] = field(default_factory=dict)
     items: dict[tuple[str, int], tuple[Cell, ...]] = field(default_factory=dict)
 
+    def content(self, cell: Cell) -> Any:
+        """A cell, or what a container holds."""
+        items = None if isinstance(cell, int) else self.items.get(cell)
+        return cell if items is None else (cell, *map(self.content, items))
+
 
 def state_of(engine: Engine | MatchingEngine, vocabulary: Vocabulary) -> State:
     """The rows of an engine; what the vocabulary does not declare is left out."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from esat.egraph.engine import Engine
-from esat.engine import growing_arrays, native_functions
+from esat.engine import growing_arrays, matching_engine, native_functions
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.vocabulary import UnknownFormError
 from esat.errors import SaturationError
@@ -187,6 +187,32 @@ def test_a_run_ends_when_it_has_had_its_matches() -> None:
     assert 4 <= engine.sizes()["path"] < 12
     assert not engine.run_schedule(steps, "", {}).exceeded
     assert engine.sizes()["path"] == 12
+
+
+def test_what_was_found_before_a_limit_is_not_lost() -> None:
+    engine = run(MatchingEngine(), PATHS, [])
+    engine.load('(relation other (i64 i64)) (rule ((edge x y)) ((other x y)) :ruleset a :name "other")')
+    steps = engine.schedule("(run {a})", {"a": "a"})
+    assert engine.run_schedule(steps, "", {}, 5).exceeded
+    assert (engine.sizes()["path"], engine.sizes()["other"]) == (4, 0)
+    engine.run_schedule(steps, "", {})
+    assert (engine.sizes()["path"], engine.sizes()["other"]) == (8, 4)
+
+
+def test_growth_and_long_runs_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """(sort T) (constructor N (i64) T) (ruleset a) (N 0)
+    (rule ((= e (N i)) (< i 5000)) ((N (+ i 1))) :ruleset a :name "next")"""
+    steps, counts = "(saturate (run {a}))", []
+    for _ in range(2):
+        engine = run(MatchingEngine(), text, [])
+        outcome = engine.run_schedule(engine.schedule(steps, {"a": "a"}), steps, {})
+        while outcome.rest:
+            counts.append(engine.sizes()["N"])
+            outcome = engine.run_schedule(engine.schedule(outcome.rest, {}), outcome.rest, {})
+        assert engine.sizes()["N"] == 5001
+        monkeypatch.setattr(matching_engine, "_PAUSE", 2_000)
+    assert counts[0] == 2003  # growth from one term
+    assert len(counts) > 3  # pauses
 
 
 def test_values_that_contradict_each_other_end_it() -> None:
