@@ -6,7 +6,6 @@ rebuilds. It may be left when an array is full, or when a call has taken long; t
 
 from __future__ import annotations
 
-from esat.engine.classes import find
 from esat.engine.memory import (
     ACTING,
     AT_MATCH,
@@ -25,7 +24,6 @@ from esat.engine.memory import (
     LOG,
     MATCH_LIMIT,
     MATCHES,
-    NUMBER,
     PAUSE_AT,
     PHASE,
     REPEATED,
@@ -47,7 +45,6 @@ from esat.engine.rules import (
     ATOM_LIST,
     ATOMS,
     BOUND,
-    BOUND_KINDS,
     DELETIONS,
     MARK,
     MATCHED,
@@ -167,7 +164,11 @@ def _iteration(m: MachineMemory, rules: int, limit: int) -> int:
 
 
 def _act_on_matches(m: MachineMemory, part: int) -> bool:
-    """Do the actions of all matches from the one that is next; whether there was room."""
+    """Do the actions of all matches from the one that is next; whether there was room.
+
+    Classes go by the names that they had when matches were found: an element is still in its multiset, and a
+    term in its row. Rebuilding comes after all of them.
+    """
     state = m.state
     while state[AT_MATCH] < state[MATCHES]:
         at = state[AT_MATCH]
@@ -175,10 +176,8 @@ def _act_on_matches(m: MachineMemory, part: int) -> bool:
         count = m.rules[rule + BOUND]
         code = m.rules[rule + part]
         if code != 0:
-            kinds = m.rules[rule + BOUND_KINDS]
             for place in range(count):
-                value = m.matches[at + 1 + place]
-                m.registers[place] = value if m.rules[kinds + place] == NUMBER else find(m, value)
+                m.registers[place] = m.matches[at + 1 + place]
             act(m, code)
             if state[FULL] != 0 or state[CONFLICT] != 0:
                 return False

@@ -52,7 +52,6 @@ from esat.engine.tables import (
     find_row,
     kill,
     latest_row,
-    made_canonical,
     made_row,
     make_room,
     output,
@@ -237,7 +236,6 @@ def act(m: MachineMemory, pc: int) -> None:
             width = m.tables[table * TABLE_WORDS + WIDTH]
             for column in range(width):
                 registers[ROW + column] = registers[rules[pc + 2 + column]]
-            made_canonical(m, table, width)
             put(m, table, 0)
             pc += 2 + width
         elif op == FILL:
@@ -247,7 +245,6 @@ def act(m: MachineMemory, pc: int) -> None:
             inputs = m.tables[table * TABLE_WORDS + INPUTS]
             for column in range(inputs):
                 registers[ROW + column] = registers[rules[pc + 2 + column]]
-            made_canonical(m, table, inputs)
             if op == SUBSUME:
                 made_row(m, table, SUBSUMED)
             else:
@@ -265,7 +262,6 @@ def _make(m: MachineMemory, pc: int, table: int) -> int:
     inputs = m.tables[table * TABLE_WORDS + INPUTS]
     for column in range(inputs):
         registers[ROW + column] = registers[rules[pc + 3 + column]]
-    made_canonical(m, table, inputs)
     row = made_row(m, table, 0)
     if row >= 0 and rules[pc + 2] >= 0:
         registers[rules[pc + 2]] = find(m, output(m, table, row))
@@ -287,7 +283,6 @@ def _fill(m: MachineMemory, table: int, container: int) -> None:
             registers[ROW] = container
             registers[ROW + 1] = cells[place]
             registers[ROW + 2] = count
-            made_canonical(m, table, 2)
             if find_row(m, table) >= 0:
                 return
             put(m, table, 0)

@@ -32,7 +32,7 @@ from esat.engine.memory import (
     TOP,
     MachineMemory,
 )
-from esat.engine.tables import find_row, made_canonical, made_row, output
+from esat.engine.tables import find_row, made_row, output
 
 # ---- of multisets and pairs
 CONTAINERS = 64
@@ -237,7 +237,6 @@ def _applied(m: MachineMemory, base: int, bound: int, function: int, target: int
         registers[ROW + place] = registers[base + place]
     registers[ROW + bound] = element
     if m.state[ACTING] and m.tables[target * TABLE_WORDS + IS_CONSTRUCTOR]:
-        made_canonical(m, target, bound + 1)
         row = made_row(m, target, 0)
     else:
         row = find_row(m, target)

@@ -124,8 +124,6 @@ class _Writer:
 
         words[r.ATOMS], words[r.PRIMITIVES] = len(query.atoms), len(query.calls)
         words[r.VARIABLES], words[r.BOUND] = len(numbers), len(self._bound)
-        kinds = [self.vocabulary.kind(query.sorts[variable]) for variable in self._bound]
-        words[r.BOUND_KINDS] = place(kinds)
         if self.actions:
             words[r.ACTIONS] = place([*self.resolved(self.actions), r.END])
         if self.deletions:

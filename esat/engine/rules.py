@@ -8,10 +8,9 @@ BOUND = 3  # how many of them actions need; these come first
 ACTIONS = 4  # where their instructions are; 0: none
 DELETIONS = 5
 MATCHED = 6  # how often
-BOUND_KINDS = 7  # where the kinds of columns of what actions need are
-ATOM_LIST = 8  # where the addresses of atoms are
-PRIMITIVE_LIST = 9
-RULE_WORDS = 10
+ATOM_LIST = 7  # where the addresses of atoms are
+PRIMITIVE_LIST = 8
+RULE_WORDS = 9
 
 # ---- an atom: a table, and what each column is: a variable, or the register of a constant
 TABLE = 0

@@ -69,6 +69,8 @@ MULTISETS = (
       ((union e (Add x (Sum q))) (Sum (unstable-multiset-map (unstable-fn "Neg") q))) :ruleset b
       :name "doubled")
 (rule ((= e (N 3)) (= f (N 4))) ((union e f)) :ruleset b :name "equal")
+(rule ((= e (Sum p)) (count p x)) ((union e (Add x (Sum (multiset-remove p x)))) (held (multiset-of x e) 3))
+      :ruleset b :name "taken-out")
 (Sum (multiset-of (N 1) (N 1) (N 2) (N 3))) (Sum (multiset-of (N 4) (N 3) (N 3) (N 9))) (Sum (multiset-of
 (N 4)))
 (Sum (multiset-of))
