@@ -16,9 +16,9 @@ import numpy as np
 
 from esat.engine import memory as at
 from esat.engine import rules as r
-from esat.engine.forms import forms_of
 from esat.engine.growing_arrays import GrowingArrays
 from esat.engine.iterations import EXCEEDED, GREW, NEEDS_ROOM, PAUSED
+from esat.engine.nested_forms import forms_of
 from esat.engine.outcome import ScheduleOutcome
 from esat.engine.rule_words import RuleWords, action_words, rule_words
 from esat.engine.vocabulary import TableDeclaration, UnknownFormError, Vocabulary, bits_of, float_of
