@@ -447,6 +447,8 @@ class MatchingEngine:
         """Flags and values of the rows of a table."""
         memory = self.arrays.memory
         words = memory.tables[table.number * at.TABLE_WORDS :][: at.TABLE_WORDS]
+        if not words[at.LIVE]:
+            return [], np.zeros((0, len(table.columns)), np.int64)
         width, begin, count = int(words[at.WIDTH]) + 1, int(words[at.ROWS]), int(words[at.COUNT])
         rows = memory.cells[begin : begin + count * width].reshape(count, width)
         rows = rows[(rows[:, 0] & at.DEAD) == 0]
