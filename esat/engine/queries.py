@@ -14,6 +14,9 @@ from esat.engine.vocabulary import UnknownFormError, Vocabulary, literal
 from esat.records import record
 from esat.rules.reader import Sexp, string_value
 
+MADE = " "
+"""Begins names of variables that no text can have."""
+
 
 @record(frozen=True, slots=True)
 class NumberOperand:
@@ -122,14 +125,14 @@ class RuleQuery:
         if isinstance(first, NumberOperand):
             raise UnknownFormError("two constants that differ")
         # A name of the user's stays rather than one that was made.
-        if isinstance(second, str) and second.startswith("%"):
+        if isinstance(second, str) and second.startswith(MADE):
             first, second = second, first
         assert isinstance(first, str)
         self._equal[first] = second
 
     def _fresh(self) -> str:
         self._made += 1
-        return f"%{self._made}"
+        return f"{MADE}{self._made}"
 
     def _operand(self, part: Sexp) -> Operand:
         value = self._flat(part)

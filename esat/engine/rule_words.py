@@ -14,6 +14,8 @@ from esat.engine.vocabulary import UnknownFormError, Vocabulary, literal
 from esat.records import record
 from esat.rules.reader import Sexp, string_value
 
+_TEMPORARY = "\t"
+"""Begins names of what actions compute."""
 MOST_VARIABLES = ARGUMENTS
 """Registers of a rule."""
 
@@ -227,14 +229,14 @@ class _Writer:
         """Deletions come first, and do not see what other actions computed."""
         if to is self.deletions:
             for register in registers:
-                if isinstance(register, str) and register.startswith("=") and register not in to:
+                if isinstance(register, str) and register.startswith(_TEMPORARY) and register not in to:
                     raise UnknownFormError("the deletion of what an action made")
 
     def _word(self, operand: Operand) -> int | str:
         """A register, or the name of a variable that will have one."""
         if isinstance(operand, NumberOperand):
             return operand.register
-        if not operand.startswith("="):
+        if not operand.startswith(_TEMPORARY):
             if operand not in self.query.sorts:
                 raise UnknownFormError(f"the variable {operand}")
             if operand not in self._bound:
@@ -243,7 +245,7 @@ class _Writer:
 
     def _temporary(self, sort: str) -> str:
         self._made += 1
-        name = f"={self._made}"
+        name = f"{_TEMPORARY}{self._made}"
         self.query.sorts[name] = sort
         return name
 
@@ -264,7 +266,7 @@ class _Writer:
                 self._word(self._value(operand, to, sort))
                 for operand, sort in zip(part[1:], table.inputs, strict=True)
             ]
-            made = self._temporary(table.output) if table.output else "=0"
+            made = self._temporary(table.output) if table.output else f"{_TEMPORARY}0"
             to += [r.MAKE, table.number, made if table.output else -1, *inputs]
             return made
         function, bound = "", 0
@@ -310,7 +312,7 @@ class _Writer:
         for word in words:
             if isinstance(word, int):
                 yield word
-            elif word.startswith("="):
+            elif word.startswith(_TEMPORARY):
                 register = len(self._bound) + int(word[1:])
                 if register >= MOST_VARIABLES:
                     raise UnknownFormError(f"a rule with more than {MOST_VARIABLES} variables")

@@ -24,6 +24,7 @@ PATHS = """
 (rule ((edge x y)) ((path x y)) :ruleset a :name "edge")
 (rule ((path x y) (edge y z)) ((path x z)) :ruleset a :name "step")
 (rule ((path x x)) ((delete (path x x))) :ruleset b :name "loop")
+(rule ((edge %1 =1) (path (+ %1 0) =1)) ((path (+ =1 (* 1 100)) %1)) :ruleset b :name "odd-names")
 (edge 1 2) (edge 2 3) (edge 3 1) (edge 3 4)
 """
 
