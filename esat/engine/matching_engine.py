@@ -20,7 +20,7 @@ from esat.engine.growing_arrays import GrowingArrays
 from esat.engine.iterations import EXCEEDED, GREW, NEEDS_ROOM, PAUSED
 from esat.engine.nested_forms import forms_of
 from esat.engine.outcome import ScheduleOutcome
-from esat.engine.rule_words import RuleWords, action_words, rule_words
+from esat.engine.rule_words import RulePlaces, action_words, rule_words
 from esat.engine.vocabulary import TableDeclaration, UnknownFormError, Vocabulary, bits_of, float_of
 from esat.errors import SaturationError
 from esat.records import record
@@ -121,7 +121,7 @@ class MatchingEngine:
     functions: set[str] = field(default_factory=set)
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     arrays: GrowingArrays = field(default_factory=GrowingArrays)
-    _rules: list[RuleWords] = field(default_factory=list)
+    _rules: list[RulePlaces] = field(default_factory=list)
     _members: dict[str, list[int]] = field(default_factory=dict)
     _sets: dict[tuple[str, ...], int] = field(default_factory=dict)
     _united: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class MatchingEngine:
     _parsed: dict[str, Sequence[Sexp]] = field(default_factory=dict)
     _known_constants: int = 0
     _begin: int = 0
-    _cached: tuple[Any, Any] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    _counted: Any = field(default_factory=lambda: np.zeros(0, np.int64))
 
     # ---- texts
 
@@ -215,8 +215,8 @@ class MatchingEngine:
             self._known_constants = len(constants)
 
     def _add_rule(self, form: Sequence[Sexp]) -> None:
-        rule = rule_words(self.vocabulary, form, self._end)
-        self._append(rule.words)
+        words, rule = rule_words(self.vocabulary, form, self._end)
+        self._append(words)
         self._write_constants()
         members = self._members[rule.ruleset]
         if (rule.ruleset,) in self._sets:
@@ -374,7 +374,7 @@ class MatchingEngine:
         state[at.MATCH_LIMIT] = max(min(most_matches, _NO_LIMIT), 0)
         state[at.TERM_LIMIT] = 2 * state[at.TERMS] + _FEW_TERMS
         state[at.PAUSE_AT] = _PAUSE
-        self._reset_counts()
+        self.arrays.memory.rules[self._counters()] = 0
         status = NEEDS_ROOM
         try:
             while status == NEEDS_ROOM:
@@ -393,26 +393,20 @@ class MatchingEngine:
             exceeded=status == EXCEEDED,
         )
 
-    def _reset_counts(self) -> None:
-        if self._rules:
-            self.arrays.memory.rules[self._columns[0]] = 0
+    def _counters(self) -> Any:
+        """Where rules count their matches."""
+        if len(self._counted) != len(self._rules):
+            self._counted = np.array([rule.rule + r.MATCHED for rule in self._rules], np.int64)
+        return self._counted
 
     def _counts(self) -> dict[str, int]:
-        counts = self.arrays.memory.rules[self._columns[0]] if self._rules else np.zeros(0, np.int64)
+        """Matches by name of the rules that had any."""
+        counts = self.arrays.memory.rules[self._counters()]
         found: dict[str, int] = {}
         for number in np.nonzero(counts)[0].tolist():
             name = self._rules[number].name
             found[name] = found.get(name, 0) + int(counts[number])
         return found
-
-    @property
-    def _columns(self) -> tuple[Any, Any]:
-        """Where rules count their matches, and where they note what they have seen, and their plans."""
-        if len(self._cached[0]) != len(self._rules):
-            counts = [rule.rule + r.MATCHED for rule in self._rules]
-            notes = [place for rule in self._rules for place in (*rule.marks, *rule.starts)]
-            self._cached = np.array(counts, np.int64), np.array(notes, np.int64)
-        return self._cached
 
     def _require_sound(self) -> None:
         if self.failure is not None:
@@ -437,7 +431,8 @@ class MatchingEngine:
         for word in (at.ROWS, at.COUNT, at.CAPACITY, at.LIVE, at.SLOTS):
             tables[:, word] = 0
         tables[:, at.INDEXES :] = 0
-        memory.rules[self._columns[1]] = 0
+        notes = [place for rule in self._rules for place in (*rule.marks, *rule.starts)]
+        memory.rules[np.array(notes, np.int64)] = 0
         for words in self._first:
             self._act(words)
 

@@ -21,13 +21,11 @@ MOST_VARIABLES = ARGUMENTS
 
 
 @record(frozen=True, slots=True)
-class RuleWords:
-    """A rule, and where its words are once they stand in memory.
+class RulePlaces:
+    """Where the words of a rule are once they stand in memory.
 
     Attributes
     ----------
-    words
-        All of it.
     rule
         The rule itself.
     marks
@@ -38,7 +36,6 @@ class RuleWords:
         Of the text.
     """
 
-    words: list[int]
     rule: int
     marks: tuple[int, ...]
     starts: tuple[int, ...]
@@ -60,8 +57,8 @@ def options_of(form: Sequence[Sexp]) -> dict[str, str]:
     return found
 
 
-def rule_words(vocabulary: Vocabulary, form: Sequence[Sexp], base: int) -> RuleWords:
-    """A rule that will stand at ``base``.
+def rule_words(vocabulary: Vocabulary, form: Sequence[Sexp], base: int) -> tuple[list[int], RulePlaces]:
+    """The words of a rule that will stand at ``base``, and their places.
 
     Raises
     ------
@@ -101,7 +98,7 @@ class _Writer:
     _own: dict[str, Operand] = field(default_factory=dict)
     _made: int = 0
 
-    def rule(self, actions: Sequence[Sexp], name: str, ruleset: str) -> RuleWords:
+    def rule(self, actions: Sequence[Sexp], name: str, ruleset: str) -> tuple[list[int], RulePlaces]:
         for action in actions:
             self.act(action)
         query = self.query
@@ -144,8 +141,7 @@ class _Writer:
             for call in query.calls
         ]
         words[r.ATOM_LIST], words[r.PRIMITIVE_LIST] = place(atoms), place(calls)
-        return RuleWords(
-            words,
+        return words, RulePlaces(
             self.base,
             tuple(atom + r.MARK for atom in atoms),
             tuple(range(starts, starts + len(atoms) ** 2)),
