@@ -3,6 +3,7 @@
 ============ ==================================================================================
 trace        the trace that runs now, and the error of asking for what is not known yet
 arrays       TracedArray: behaves as an array, views and assignments included
+layouts      how NumPy would have arrays in memory, which decides what is a view
 numbers      TracedNumber: a Python number of the caller's, known at run time only
 builtin_type Python's ``type``, which knows both as what they stand for
 convert      between these, Variables, arrays and what holds them

@@ -158,6 +158,7 @@ CASES = [
     ("local_log_of_chosen", esat.log(esat.sigmoid(v)[labels]), ""),
     ("local_log_through_views", esat.log(2.0 * esat.softmax(x, axis=1)[rows, labels]), ""),
     ("local_log_through_views", esat.log2(esat.sigmoid(v)[::-1]), ""),
+    ("local_log_of_join", esat.log(esat.concatenate([esat.softmax(x, axis=1), esat.softmax(y, axis=1)])), ""),
     ("local_subtract_increments", blank - x * y, ""),
     ("local_subtract_increments", x - blank, ""),
     ("local_increments_times", y * blank, ""),
