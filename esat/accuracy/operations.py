@@ -305,11 +305,10 @@ def leaf_of(
     if unit.name == "Size":
         return np.full(batch, unit.attributes[0]).astype(np.int64), False
     if unit.name == "K":
-        data = np.asarray(unit.attributes[0]).astype(DTYPES[int(unit.attributes[1])])
-        exact = bool(data.real.astype(np.float64) == unit.attributes[0])
-        is_short = exact and bool(data * 1024 == np.rint(data * 1024))
-        folded = bool(unit.attributes[2]) and data.dtype.kind in "fc" and not is_short
-        return np.broadcast_to(data, (batch,)), folded
+        number = unit.attributes[0]
+        data = np.asarray(number).astype(DTYPES[int(unit.attributes[1])])
+        is_made = bool(unit.attributes[2]) and data.dtype.kind in "fc"
+        return np.broadcast_to(data, (batch,)), is_made and not _is_short(data, number)
     if unit.name == "Array":
         data = np.asarray(terms.arrays[int(unit.attributes[0])].data)
         if data.dtype.kind not in "biufc":
@@ -319,3 +318,11 @@ def leaf_of(
         data = data[tuple(map(slice, shape))]
         return np.broadcast_to(data, (batch, *data.shape)), False
     return None
+
+
+def _is_short(data: Array, number: Any) -> bool:
+    """Whether a number that rules made has at most half of the digits of its dtype: then it was not
+    rounded."""
+    digits = (np.finfo(data.dtype).nmant + 1) // 2
+    mantissa = float(np.frexp(data.real.astype(np.float64))[0]) * 2.0**digits
+    return bool(data.real.astype(np.float64) == number) and mantissa == np.rint(mantissa)

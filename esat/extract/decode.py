@@ -184,7 +184,7 @@ class _Decoder:
         several = 1 < len(numbers) < len(operands)
         strict = strict or (several and is_sum)
         steps = plan_written(term.constructor, term.operands, shapes, above, joins, strict=strict)
-        if several and joins_numbers(steps, numbers, len(operands)) and (is_sum or not strict):
+        if several and (joins_numbers(steps, numbers, len(operands)) if is_sum else not strict):
             if is_sum:
                 numbers.sort(key=lambda place: -_size_of(operands[place]))
             steps = plan_with_numbers_last(term.constructor, term.operands, shapes, above, numbers)

@@ -33,7 +33,7 @@ OTHER_CASES = [
     ("local_lift_transpose_through_dot", (x @ y.T).T),
     ("fills_by_sizes", esat.full_like(x @ y, 2.0)),
     ("lift_transposes", esat.tanh(x.T) @ y),
-    ("scale_products", y - (0.5 * x) @ y),
+    ("scale_products", y - (2.0 * x) @ y),
     ("add_diagonals", esat.exp(known) + esat.diag(known[0])),
     ("signs_into_numbers", -(2.0 * esat.sin(v))),
 ]
