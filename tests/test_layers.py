@@ -170,6 +170,7 @@ CODEGEN = (
     "native_plan",
     "native_text",
     "native_call",
+    "native_listing",
     "helpers",
     "effort",
 )

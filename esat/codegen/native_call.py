@@ -18,7 +18,7 @@ import functools
 import importlib
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,12 @@ class NativeRecipe:
     All memory and code that steps refer to by address belongs to something in ``kept`` or ``scratch``, or is
     a function of BLAS, or of :mod:`esat.codegen.matmul.unrolled_products`. A call writes what is in
     ``scratch`` before it reads it.
+
+    Attributes
+    ----------
+    counts
+        How many of ``steps`` belong to each step of the program, where that is known; those after them copy
+        results to where they are returned.
     """
 
     inputs: tuple[ArraySpecification, ...]
@@ -123,6 +129,7 @@ class NativeRecipe:
     libraries: tuple[tuple[int, int], ...] = ()
     unlocked: bool = False
     scratch: tuple[np.ndarray[Any, Any], ...] = ()
+    counts: tuple[int, ...] = ()
 
     def function(self, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         """The built-in function; ``otherwise`` is called with arguments that it does not admit."""
@@ -130,6 +137,23 @@ class NativeRecipe:
         return native_call(
             self.inputs, self.outputs, self.steps, otherwise, kept, self.libraries, self.unlocked
         )
+
+
+def owned_parts(kept: object) -> Iterator[Any]:
+    """The arrays and the machine code among what a recipe keeps."""
+    from esat.codegen.cache import CompiledKernel
+    from esat.codegen.cache.machine_code import MachineCode
+
+    if isinstance(kept, np.ndarray):
+        yield kept
+    elif isinstance(kept, CompiledKernel):
+        if isinstance(kept.code, MachineCode):
+            yield kept.code
+    elif isinstance(kept, tuple | list):
+        for one in kept:
+            yield from owned_parts(one)
+    else:
+        yield from owned_parts(tuple(getattr(kept, "kept", ())))
 
 
 @functools.cache

@@ -120,13 +120,13 @@ def _time_cell(seconds: float | None) -> str:
 
 
 def _sources(source: str, times: Sequence[tuple[float | None, float | None]]) -> str:
-    """The driver, then each kernel under its name, which the picture links to."""
-    driver, *kernels = source.split("\n\n# kernel_")
+    """The driver, then each kernel, which the picture links to, and all else that runs under its name."""
+    driver, *texts = re.split(r"\n\n# (?=(?:kernel|routine|native|function)_\w+\n|routines\n)", source)
     pieces = [f'<h3 id="driver">driver</h3><pre>{highlighted(driver)}</pre>']
-    for kernel in kernels:
-        number, _, text = kernel.partition("\n")
-        name = f"kernel_{number.strip()}"
-        measured, predicted = times[int(number)] if number.strip().isdecimal() else (None, None)
+    for one in texts:
+        name, _, text = one.partition("\n")
+        number = name.removeprefix("kernel_")
+        measured, predicted = times[int(number)] if number.isdecimal() else (None, None)
         told = [f"{time_text(measured)} a call, measured"] if measured is not None else []
         told += [f"{time_text(predicted)} predicted"] if predicted is not None else []
         time = f" <small>{'; '.join(told)}</small>" if told else ""

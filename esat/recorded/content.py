@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -13,8 +13,8 @@ from llvmlite import binding
 from esat.codegen.ground.draws import DrawLine, IntegersLine
 from esat.codegen.ground.engines import engine_of, initialize
 from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
-from esat.codegen.ground.machine_text import function_at
-from esat.codegen.native_call import NativeRecipe
+from esat.codegen.ground.machine_text import HostFunction
+from esat.codegen.native_call import NativeRecipe, owned_parts
 from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
 from esat.errors import CompileError
 from esat.records import record
@@ -28,7 +28,6 @@ LARGEST = 1 << 21
 """Bytes of code and numbers of the largest function that is recorded."""
 _BOUNDARY = 64
 """Memory is as far from a cache line's boundary as it was: results do not depend on it, but times do."""
-_PACKAGES = ("scipy", "numpy")
 
 
 class NotRecordedError(Exception):
@@ -82,7 +81,7 @@ class _Encoder:
         self.recipe = recipe
         self.parts: list[bytes] = []
         self.size = 0
-        owned = list(_owned(recipe.kept))
+        owned = list(owned_parts(recipe.kept))
         self.codes = {one.address: one for one in owned if not isinstance(one, np.ndarray)}
         self.blocks: dict[tuple[int, int], bytes | None] = {}
         for array in owned:
@@ -150,21 +149,19 @@ class _Encoder:
         raise NotRecordedError("memory without owner")
 
     def _routine(self, address: int) -> list[Any]:
-        from esat.codegen.matmul.small_products import named_functions
+        from esat.codegen.matmul.small_products import routine_at
 
-        function = function_at(address)
-        if function is not None:
-            return [type(function).__name__, [getattr(function, one.name) for one in fields(function)]]
-        for package in _PACKAGES:
-            name = named_functions(package).get(address)
-            if name is not None:
-                return [package, name]
-        raise NotRecordedError("a routine without name")
+        routine = routine_at(address)
+        if routine is None:
+            raise NotRecordedError("a routine without name")
+        if isinstance(routine, HostFunction):
+            return [type(routine).__name__, [getattr(routine, one.name) for one in fields(routine)]]
+        return [*routine]
 
     def _library(self, functions: tuple[int, int]) -> str:
         from esat.codegen.ground.blas_library import thread_functions
 
-        for package in _PACKAGES:
+        for package in ("scipy", "numpy"):
             if thread_functions(package) == functions:
                 return package
         raise NotRecordedError("a library without name")
@@ -181,23 +178,6 @@ class _Encoder:
             "imported": list(code.imported),
             "shared": {name: self._part(one.object_code) for name, one in shared.items()},
         }
-
-
-def _owned(kept: object) -> Iterator[Any]:
-    """The arrays and the machine code among what a recipe keeps."""
-    from esat.codegen.cache import CompiledKernel
-    from esat.codegen.cache.machine_code import MachineCode
-
-    if isinstance(kept, np.ndarray):
-        yield kept
-    elif isinstance(kept, CompiledKernel):
-        if isinstance(kept.code, MachineCode):
-            yield kept.code
-    elif isinstance(kept, tuple | list):
-        for one in kept:
-            yield from _owned(one)
-    else:
-        yield from _owned(tuple(getattr(kept, "kept", ())))
 
 
 def _owner(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -142,14 +142,14 @@ def direct_call(
 
 
 def recipe_in_one_thread(
-    program: Program, table: SignatureTable, key: tuple[Shape, ...]
+    program: Program, table: SignatureTable, key: tuple[Shape, ...], or_more: bool = False
 ) -> NativeRecipe | None:
     """What the native function of a program does for the shapes of a key.
 
-    None where there is none, or where several threads might share its work.
+    None where there is none, or, but for ``or_more``, where several threads might share its work.
     """
     making = _making(program, table, key) if may_be_direct(program) and key in table.records else None
-    return None if making is None or making.large else making.recipe(1)
+    return None if making is None or (making.large and not or_more) else making.recipe(1)
 
 
 @record(frozen=True, eq=False)

@@ -243,21 +243,16 @@ class Executable:
         )
 
     def source(self) -> str:
-        """The driver's source, then that of each kernel, and of its variant for several threads."""
-        from esat.codegen.rowwise.gemv_pair import RowsRoutine
-        from esat.codegen.rowwise.layers import RowBlocksRoutine
+        """What runs, as text.
 
-        texts = [self._calls.driver.source]
-        for number, group in enumerate(self._program.steps):
-            routine = self._program.routines.get(group.nodes[0])
-            if isinstance(routine, RowsRoutine | RowBlocksRoutine):
-                texts.append(f"# routine_{number}\n{routine.source()}")
-            if group.kind == "kernel":
-                call = self._program.kernels[group]
-                texts.append(f"# kernel_{number}\n{call.source()}")
-                if call.threaded is not None:
-                    texts.append(f"# kernel_{number}_in_threads\n{call.threaded.source()}")
-        return "\n\n".join(texts)
+        The driver, which is Python; each kernel, and its variant for several threads; what the driver calls
+        for other steps; the native functions that frequent calls have led to, step by step; and the LLVM text
+        of generated functions that these call, as for small matrices. What depends on sizes is told for those
+        that calls have had.
+        """
+        from esat.runtime.listing import listing
+
+        return listing(self._calls)
 
     def explain(self, limit: int = 3, share: float = 0.01) -> Any:
         """Why the program is what it is: for each part, up to ``limit`` forms that lost, and by how much.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -71,8 +72,8 @@ class NativeSteps:
         """
         memory = self.memory
         try:
-            steps = [step for group in self.program.steps for step in self._steps(group)]
-            steps += self._returns()
+            parts = [self._steps(group) for group in self.program.steps]
+            steps = [*itertools.chain(*parts), *self._returns()]
         except NoNativeFormError:
             return None
         if memory.own_bytes > LARGEST_OWN:
@@ -90,6 +91,7 @@ class NativeSteps:
             tuple(memory.libraries),
             memory.unlocked,
             tuple(memory.changing),
+            tuple(map(len, parts)),
         )
 
     def _steps(self, group: Group) -> list[Step]:

@@ -79,9 +79,11 @@ class DrawLine(HostFunction):
             before = parameter
         return True
 
+    def text(self) -> str:
+        return "\n".join(_lines(_FUNCTIONS[self.name]))
+
     def make(self) -> int:
-        function = _FUNCTIONS[self.name]
-        return _linked(function.name, "\n".join(_lines(function)))
+        return _linked(_FUNCTIONS[self.name].name, self.text())
 
 
 @record(frozen=True)
@@ -98,6 +100,9 @@ class IntegersLine(HostFunction):
         return _address(_BOUNDED) is not None
 
     def make(self) -> int:
+        return _linked(_BOUNDED, self.text())
+
+    def text(self) -> str:
         lines = [
             f"declare void @{_BOUNDED}(ptr, i64, i64, i64, i1 zeroext, ptr)",
             "define void @run(ptr %holder, ptr %sample, i64 %count, i64 %lowest, i64 %range) {",
@@ -107,7 +112,7 @@ class IntegersLine(HostFunction):
             "  ret void",
             "}",
         ]
-        return _linked(_BOUNDED, "\n".join(lines))
+        return "\n".join(lines)
 
 
 _BOUNDED = "random_bounded_uint64_fill"

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from esat.codegen.ground.machine_text import HostFunction, compiled
+from esat.codegen.ground.machine_text import HostFunction
 from esat.records import record
 
 _GET_FUNCTIONS = 365
@@ -30,6 +30,9 @@ class StableSort(HostFunction):
 
     name: Literal["sort", "argsort"]
     dtype: str
+
+    def text(self) -> str:
+        return ""
 
     def make(self) -> int:
         return _functions_of(self.dtype)[_STABLE_SORT if self.name == "sort" else _STABLE_ARGSORT]
@@ -64,7 +67,7 @@ class RunningLine(HostFunction):
         """Whether there are running sums or products of the dtype."""
         return self.dtype in _KINDS
 
-    def make(self) -> int:
+    def text(self) -> str:
         kind = _KINDS[self.dtype]
         operation = {"cumsum": "add", "cumprod": "mul"}[self.name]
         if self.dtype.startswith("float"):
@@ -94,7 +97,7 @@ class RunningLine(HostFunction):
             "  ret void",
             "}",
         ]
-        return compiled("\n".join(lines))
+        return "\n".join(lines)
 
 
 @record(frozen=True)
@@ -110,7 +113,7 @@ class SortedSearch(HostFunction):
         """Whether elements of the dtype are searched for."""
         return self.dtype in _KINDS
 
-    def make(self) -> int:
+    def text(self) -> str:
         kind = _KINDS[self.dtype]
         lines = [
             "define void @run(ptr %sorted, ptr %keys, ptr %places, i64 %count, i64 %number) {",
@@ -148,7 +151,7 @@ class SortedSearch(HostFunction):
             "  ret void",
             "}",
         ]
-        return compiled("\n".join(lines))
+        return "\n".join(lines)
 
     def _goes_up(self, kind: str) -> list[str]:
         """``%up``: whether the element comes before the place of the key."""

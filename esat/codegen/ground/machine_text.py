@@ -22,9 +22,13 @@ class HostFunction:
     Another process finds the same function by the name of the record's class and its fields.
     """
 
+    def text(self) -> str:
+        """The module in LLVM's text, whose function is ``run``; empty for a function of another library."""
+        raise NotImplementedError
+
     def make(self) -> int:
         """The address of the function, which stays as long as the process."""
-        raise NotImplementedError
+        return compiled(self.text())
 
     def address(self) -> int:
         """The address of the function; always the same."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from esat.codegen.ground.machine_text import HostFunction, compiled
+from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.matmul.straight_line import batch_end
 from esat.codegen.matmul.unrolled_systems import SystemName
 from esat.records import record
@@ -42,8 +42,8 @@ class LoopedSystem(HostFunction):
         """Bytes of the elements."""
         return 8 * LANES * self.order * self.width
 
-    def make(self) -> int:
-        return compiled(_Text(self).text())
+    def text(self) -> str:
+        return _Text(self).text()
 
 
 Numbers = tuple[str, ...]

@@ -16,6 +16,7 @@ from esat.codegen.ground.blas_library import (
     lapack_address,
     numpy_function_address,
 )
+from esat.codegen.ground.machine_text import HostFunction, function_at
 from esat.graph.op import Array
 
 Argument = int | Literal["left", "right", "output"]
@@ -182,6 +183,17 @@ def named_functions(package: Package) -> Mapping[int, str]:
     names += [letter + name for letter in "sd" for name in _LAPACK]
     found = {name: address_named(name, package) for name in names}
     return {place: name for name, place in found.items() if place is not None}
+
+
+def routine_at(address: int) -> HostFunction | tuple[Package, str] | None:
+    """What a native function calls at an address: code of our own, or the package and the name of a
+    function of BLAS or LAPACK; None for others."""
+    function = function_at(address)
+    if function is not None:
+        return function
+    packages: tuple[Package, ...] = ("scipy", "numpy")
+    named = ((package, named_functions(package).get(address)) for package in packages)
+    return next(((package, name) for package, name in named if name is not None), None)
 
 
 def address_named(name: str, package: Package) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.ground.movement import collapsed
 from esat.codegen.matmul.looped_systems import LANES, LoopedSystem
 from esat.codegen.matmul.unrolled_systems import SystemName, UnrolledSystem
@@ -114,7 +115,7 @@ def small_results(op: Op, operands: Sequence[Any]) -> tuple[Array, ...] | None:
     plan = _plan(op, first.dtype, shapes, tuple(one.strides for one in operands))
     if plan is None:
         return None
-    function, results, starts, count, steps = plan
+    _, function, results, starts, count, steps = plan
     made = [np.empty(shape, first.dtype) for shape in results]
     places = [one.ctypes.data for one in (*operands, *made)]
     for start in starts:
@@ -123,15 +124,31 @@ def small_results(op: Op, operands: Sequence[Any]) -> tuple[Array, ...] | None:
     return tuple(made)
 
 
-_Plan = tuple[Any, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], int, tuple[int, ...]]
+def small_code(op: Op, dtype: np.dtype[Any], shapes: Sequence[Sequence[int]]) -> HostFunction | None:
+    """The code that computes :func:`small_results` of operands of these shapes in C order, if any does."""
+    if len(shapes[0]) < 2 or shapes[0][-1] > LARGEST_ORDER:
+        return None
+    strides = [_dense(shape, dtype.itemsize) for shape in shapes]
+    plan = _plan(op, dtype, tuple(map(tuple, shapes)), tuple(strides))
+    return None if plan is None else plan[0]
+
+
+def _dense(shape: Sequence[int], width: int) -> tuple[int, ...]:
+    """Strides in bytes of elements in C order."""
+    return tuple(width * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+_Plan = tuple[
+    HostFunction, Any, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], int, tuple[int, ...]
+]
 
 
 @functools.lru_cache(maxsize=1024)
 def _plan(
     op: Op, dtype: np.dtype[Any], shapes: tuple[tuple[int, ...], ...], strides: tuple[tuple[int, ...], ...]
 ) -> _Plan | None:
-    """A function; the shapes of results; bytes from the first elements to where it is called; and the number
-    of matrices and the bytes from one to the next, of each operand and result."""
+    """The code and its function; the shapes of results; bytes from the first elements to where it is called;
+    and the number of matrices and the bytes from one to the next, of each operand and result."""
     width = dtype.itemsize
     if _form(op) is None or any(step % width for steps in strides for step in steps):
         return None
@@ -143,7 +160,7 @@ def _plan(
     numbers = isinstance(op, SignLogDeterminant | Determinant)
     result = () if numbers else last[-1]
     results = [(*batch, *result)] * (2 if isinstance(op, SignLogDeterminant) else 1)
-    dense = [tuple(width * prod(shape[axis + 1 :]) for axis in range(len(shape))) for shape in results]
+    dense = [_dense(shape, width) for shape in results]
     every = [
         *(_stretched(shape, steps, batch) for shape, steps in zip(shapes, strides, strict=True)),
         *(steps[: len(batch)] for steps in dense),
@@ -167,7 +184,7 @@ def _plan(
         for place in np.ndindex(*sizes[:-1])
     )
     steps = tuple(one[-1] if one else 0 for one in axes)
-    return function(system.address()), tuple(results), starts, count, steps
+    return system, function(system.address()), tuple(results), starts, count, steps
 
 
 def _stretched(shape: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.ground.machine_text import HostFunction, compiled
+from esat.codegen.ground.machine_text import HostFunction
 from esat.graph.op import Array
 from esat.records import record
 
@@ -44,8 +44,8 @@ class UnrolledProduct(HostFunction):
     right: tuple[int, int]
     swapped: bool = False
 
-    def make(self) -> int:
-        return compiled(_text(self))
+    def text(self) -> str:
+        return _text(self)
 
 
 def multiply_unrolled(largest: int, left: Array, right: Array, output: Array) -> bool:
@@ -64,14 +64,28 @@ def multiply_unrolled(largest: int, left: Array, right: Array, output: Array) ->
     plan = _plan(largest, left.dtype.name, left.shape, left.strides, right.shape, right.strides)
     if plan is None:
         return False
-    function, starts, repeated = plan
+    _, function, starts, repeated = plan
     places = left.ctypes.data, right.ctypes.data, output.ctypes.data
     for start in starts:
         function(*(place + step for place, step in zip(places, start, strict=True)), *repeated)
     return True
 
 
-_Plan = tuple[Any, tuple[tuple[int, ...], ...], tuple[int, int, int]]
+def product_code(
+    largest: int, dtype: np.dtype[Any], left: Sequence[int], right: Sequence[int]
+) -> UnrolledProduct | None:
+    """The code by which :func:`multiply_unrolled` multiplies arrays of these shapes in C order, if any."""
+    if left[-2] * left[-1] * right[-1] > largest or 0 in (*left, *right):
+        return None
+    strides = [
+        tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        for shape in (left, right)
+    ]
+    plan = _plan(largest, dtype.name, tuple(left), strides[0], tuple(right), strides[1])
+    return None if plan is None else plan[0]
+
+
+_Plan = tuple[UnrolledProduct, Any, tuple[tuple[int, ...], ...], tuple[int, int, int]]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -83,7 +97,8 @@ def _plan(
     right_shape: tuple[int, ...],
     right_strides: tuple[int, ...],
 ) -> _Plan | None:
-    """A function, the bytes from the first elements to where it is called, and its last three arguments."""
+    """The code and its function, the bytes from the first elements to where it is called, and its last three
+    arguments."""
     itemsize = np.dtype(dtype).itemsize
     if any(stride % itemsize for stride in (*left_strides, *right_strides)):
         return None
@@ -104,7 +119,7 @@ def _plan(
         for place in np.ndindex(*batch[:-1])
     )
     repeated = (batch[-1], steps[0][-1], steps[1][-1]) if batch else (1, 0, 0)
-    return function, starts, repeated
+    return product, function, starts, repeated
 
 
 def _steps(shape: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> list[int]:

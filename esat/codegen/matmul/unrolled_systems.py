@@ -13,7 +13,7 @@ from functools import partial
 from math import inf
 from typing import Literal, TypeAlias
 
-from esat.codegen.ground.machine_text import HostFunction, compiled
+from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.matmul.straight_line import Rows, StoredMatrix, StraightLine, batch_function
 from esat.records import record
 
@@ -49,11 +49,7 @@ class UnrolledSystem(HostFunction):
     unit_diagonal: bool = False
     lanes: int = 1
 
-    def make(self) -> int:
-        return compiled(self.text())
-
     def text(self) -> str:
-        """The module in LLVM's text."""
         part = {"cholesky": "lower", "solve_semidefinite": "lower", "cho_solve": "lower"}.get(
             self.name, "all"
         )
