@@ -22,6 +22,7 @@ from esat.graph.traversal import toposort
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.index.write import Adding
 from esat.ops.reduction import SUM, Reduction
 
 Array = NDArray[Any]
@@ -137,11 +138,19 @@ def _bounded(
     if isinstance(op, Cast):
         return wide.cast(dtype, xs[0], ts[0])
     if isinstance(op, DimShuffle) or op.family in _ARRANGING:
-        exact_rest = not any(error.any() for error in ts[1:])
-        rest = [x.astype(kind) for x, kind in zip(xs[1:], kinds[1:], strict=True)]
-        if not exact_rest:
+        # Besides the first operand, floats are arranged: parts that are written or joined. Indices are not.
+        moved = [place == 0 or kind.kind in "fc" for place, kind in enumerate(kinds)]
+        if any(error.any() for error, moves in zip(ts, moved, strict=True) if not moves):
             raise TypeError("indices that are not known")
-        return op.perform([xs[0], *rest])[0], op.perform([ts[0], *rest])[0]
+
+        def arranged(values: Sequence[Array]) -> Array:
+            operands = zip(values, xs, kinds, moved, strict=True)  # copies: the op may work in place
+            return op.perform([one.copy() if moves else x.astype(kind) for one, x, kind, moves in operands])[
+                0
+            ]
+
+        bound = arranged(ts)
+        return arranged(xs), bound + UNIT * arranged([*map(np.abs, xs)]) if isinstance(op, Adding) else bound
     if isinstance(op, Reduction):
         value = op.perform(xs)[0]
         if op.reducer is SUM:
