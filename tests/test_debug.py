@@ -1,5 +1,6 @@
 """Debug mode: each kind of mistake is found, and blamed on who made it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 import esat
 from esat import Mode, optdb
 from esat.classic import OpSub, Optimizer
+from esat.codegen.ground import machine_text
+from esat.codegen.matmul import small_systems, unrolled_systems
 from esat.egraph import prepare, structure
 from esat.errors import DebugError, EsatWarning
 from esat.graph import Family, FunctionGraph, Op
@@ -15,6 +18,8 @@ from esat.graph.traversal import inputs_of
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
 from esat.phases.graph_checker import GraphChecker
+from esat.runtime.calls import drive
+from esat.runtime.checked_executable import DebugExecutable
 from esat.soundness import egraph_checker
 
 
@@ -140,8 +145,117 @@ def test_a_kernel_that_computes_something_else_is_found():
     assert isinstance(wrong, Elementwise)
     x = esat.vector("x")
     function = esat.compile(esat.Graph([x], esat.exp(wrong(x))), "debug")
-    with pytest.raises(DebugError, match="after code generation, output 0 is wrong"):
+    with pytest.raises(
+        DebugError,
+        match=r"(?s)after code generation, output 0 is wrong.*kernel_0 is the first step that is wrong",
+    ):
         function(np.ones(3))
+
+
+def _line(mark):
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, text in enumerate(lines, 1) if text.endswith(f"# {mark}"))
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Code for small matrices is made anew."""
+
+    def forget():
+        small_systems._plan.cache_clear()
+        monkeypatch.setattr(machine_text, "_addresses", {})
+
+    forget()
+    yield monkeypatch
+    monkeypatch.undo()
+    small_systems._plan.cache_clear()
+
+
+def test_the_step_that_is_wrong_is_named(planted):
+    """Cholesky's factors miss the last product of each sum."""
+    own = unrolled_systems._cholesky_factor
+
+    def wrong(code, matrix):
+        factor, inverses = own(code, matrix)
+        factor[-1][-1] = factor[-2][-2]
+        return factor, inverses
+
+    planted.setattr(unrolled_systems, "_cholesky_factor", wrong)
+    x, w = esat.matrix("x"), esat.shared(np.ones((3, 3)), name="w")
+    factor = esat.linalg.cholesky(x @ x.T + np.eye(3))  # the factor
+    graph = esat.Graph([x], [esat.tanh(factor @ w), esat.sin(x)], updates={w: w + factor})
+    samples = (np.arange(9.0).reshape(3, 3),)
+    function = esat.compile(graph, Mode("debug", samples=samples), donate=[x])
+    with pytest.raises(DebugError, match=r"(?s)perform_\d is the first.*wrong, library\(cholesky") as raised:
+        function(samples[0].copy())
+    assert f"{__file__}:{_line('the factor')}" in str(raised.value)
+    np.testing.assert_array_equal(function.updated[0].get_value().shape, (3, 3))
+
+
+def test_the_kernel_that_is_wrong_is_named():
+    """It leaves out the last element."""
+    x, y = esat.matrix("x"), esat.matrix("y")
+    outputs = [esat.exp(x @ y), esat.sum(esat.sin(x) * 2.0 + y)]  # the outputs
+    right = esat.compile(esat.Graph([x, y], outputs), "debug")
+    number, group = next(one for one in enumerate(right.steps) if "exp" in str(one[1]))
+    call = right._program.kernels[group]
+
+    def wrong(output, *inputs):
+        call.contiguous(output, *inputs)
+        output.ravel()[-1] = 0.0
+
+    kernels = {**right._program.kernels, group: replace(call, contiguous=wrong)}
+    function = DebugExecutable(drive(replace(right._program, kernels=kernels)))
+    function.checker = right.checker
+    values = np.random.default_rng(0).normal(size=(2, 5, 5))
+    right(*values)
+    with pytest.raises(DebugError, match=rf"(?s)kernel_{number} is the first step .*kernel\(exp") as raised:
+        function(*values)
+    assert f"{__file__}:{_line('the outputs')}" in str(raised.value)
+
+
+def test_what_no_step_explains_is_told_apart(monkeypatch):
+    x, w = esat.vector("x"), esat.shared(np.ones(3), name="w")
+    function = esat.compile(esat.Graph([x], [x * w, esat.exp(x)], updates={w: w * 2.0}), "debug")
+    own = function.entry
+
+    def wrong(*arguments):
+        """As a native function that forgets to return its second result."""
+        return own(*arguments)[0], np.zeros(3)
+
+    function(np.ones(3))
+    monkeypatch.setattr(function, "entry", wrong)
+    with pytest.raises(DebugError, match=r"output 1 .*; step by step the program is right"):
+        function(np.ones(3))
+    np.testing.assert_array_equal(w.get_value(), 4.0)
+    other = esat.compile(esat.Graph([x], [x * 3.0, esat.sin(x)], updates={w: w * 2.0}), "debug")
+    other.checker = function.checker
+    with pytest.raises(DebugError, match=r"output 0 .*; each step computes what its ops say"):
+        other(np.ones(3))
+
+
+def test_a_wrong_new_value_of_a_shared_variable_is_found():
+    wrong = esat.elementwise("wrong_code_of_new_value", lambda x: x + 1.0, code="({0} + 2.0)")
+    w, x = esat.shared(np.zeros(3), name="w"), esat.vector("x")
+    function = esat.compile(esat.Graph([x], [x * 2.0], updates={w: wrong(w) * x}), "debug")
+    with pytest.raises(DebugError, match=r"(?s)output 1 is wrong.*kernel_\d is the first step"):
+        function(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: esat.concatenate([x, x]),
+        lambda x: esat.set_subtensor(x[1:], x[:-1]),
+        lambda x: esat.inc_subtensor(x[1:], x[:-1]),
+        lambda x: esat.inc_subtensor(x[np.array([0, 0, 1])], x[1:4]),
+        lambda x: esat.concatenate([esat.exp(x), x]) - 1.0,
+    ],
+)
+def test_parts_that_are_written_or_joined_are_no_indices(make):
+    x = esat.vector("x")
+    function = esat.compile(esat.Graph([x], make(x)), "debug")
+    function(np.linspace(-1.1, 1.3, 5))
 
 
 def test_samples_of_the_users_own():

@@ -12,7 +12,7 @@ from esat.records import record
 from esat.runtime.calls import Calls, signature_table
 from esat.runtime.checks import InputCheck
 from esat.runtime.dispatch import Dispatch
-from esat.runtime.driver import Driver, title
+from esat.runtime.driver import Driver, StepWatch, title
 from esat.runtime.signatures import SignatureTable
 
 
@@ -32,6 +32,9 @@ class DeviceCalls(Calls):
         """A driver that adds the time of each step to its record, and waits for the device after each."""
         return _driver(self.placed, self.checks, self.table, steps)
 
+    def watched(self, watch: StepWatch) -> Driver:
+        return _driver(self.placed, self.checks, self.table, watch=watch)
+
 
 def calls_of(placed: PlacedProgram) -> DeviceCalls:
     """Calls of a placed program."""
@@ -50,8 +53,9 @@ def _driver(
     checks: Sequence[InputCheck],
     table: SignatureTable,
     profile: Sequence[StepProfile] | None = None,
+    watch: StepWatch | None = None,
 ) -> Driver:
-    call = DeviceDriver(placed, checks, table, profile)
+    call = DeviceDriver(placed, checks, table, profile, watch)
     return Driver(call, source_of(placed), f"<esat device driver {next(_numbers)}>", ())
 
 

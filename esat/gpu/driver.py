@@ -31,6 +31,7 @@ from esat.graph.identity import is_among
 from esat.phases.group import Group
 from esat.profile import StepProfile
 from esat.runtime.checks import InputCheck, wrong_count
+from esat.runtime.driver import StepWatch
 from esat.runtime.shape_rules import place_text
 from esat.runtime.signatures import SignatureTable
 
@@ -56,6 +57,8 @@ class DeviceDriver:
     profile
         One record a step, where to add up times, after each of which a measured call waits for the device;
         None for calls that are not measured.
+    watch
+        Told of the operands and results of each step, copies of those on the device.
     """
 
     def __init__(
@@ -64,11 +67,13 @@ class DeviceDriver:
         checks: Sequence[InputCheck],
         table: SignatureTable,
         profile: Sequence[StepProfile] | None = None,
+        watch: StepWatch | None = None,
     ) -> None:
         self.placed = placed
         self.program = placed.program
         self.device = placed.device
-        self._profile = profile
+        self._profile, self._watch = profile, watch
+        by_steps = profile is not None or watch is not None
         self._steps = make_steps(placed)
         scratch = self.program.memory.scratch
         there = frozenset(v for v in scratch if placed.made_on.get(v) == "device")
@@ -85,8 +90,8 @@ class DeviceDriver:
         self._host_constants, self._constants = self._place_constants()
         self._there: dict[Variable, DeviceArray] | None = None
         self._changed = self._first_changes()
-        self._may_record = profile is None and self._is_recordable()
-        short = profile is None and has_short_way(placed, self._results.copied)
+        self._may_record = not by_steps and self._is_recordable()
+        short = not by_steps and has_short_way(placed, self._results.copied)
         self._ways = ShortWays(placed, self.signatures) if short else None
 
     # ---- what is known before any call
@@ -237,17 +242,28 @@ class DeviceDriver:
         for number, step in enumerate(self._steps):
             for variable in self._changed.get(number, ()):
                 keep_there(variable, self.device, values.there[variable])
+            if self._watch is not None:
+                self._watch.begin(self._shown(step.group.inputs, values))
             with _located(step.group):
                 if step.group.side == "host":
                     step.run(values)
                 else:
                     repeatable = not self.program.overwritten_by(step.group)
                     self.device.with_room(partial(step.run, values), str(step.group), repeatable)
+            if self._watch is not None:
+                self._watch.end(number, self._shown(step.group.outputs, values))
             if times is not None:
                 next(times)(step, values)
             for gone in step.released:
                 values.host.pop(gone, None)
                 values.there.pop(gone, None)
+
+    def _shown(self, variables: Sequence[Variable], values: CallValues) -> list[Any]:
+        """Values as they are now, on the host; None where a step that makes one did not run."""
+        return [
+            self.device.download(values.there[one]) if one in values.there else values.host.get(one)
+            for one in variables
+        ]
 
     def _measured(self) -> Iterator[Callable[[Step, CallValues], None]]:
         assert self._profile is not None

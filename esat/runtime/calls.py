@@ -9,7 +9,7 @@ from esat.records import record
 from esat.runtime.checks import InputCheck
 from esat.runtime.direct import NativeFunctions, may_be_direct
 from esat.runtime.dispatch import Dispatch, Run
-from esat.runtime.driver import Driver, make_driver
+from esat.runtime.driver import Driver, StepWatch, make_driver
 from esat.runtime.program import Program
 from esat.runtime.program_in_blocks import InBlocks
 from esat.runtime.signatures import Leaf, SignatureTable
@@ -43,6 +43,10 @@ class Calls:
     def timed(self, steps: Sequence[StepProfile]) -> Driver:
         """A driver that adds the time of each step to its record."""
         return make_driver(self.program, self.table, self.checks, steps, bool(self.dispatch))
+
+    def watched(self, watch: StepWatch) -> Driver:
+        """A driver that shows each step's operands and results."""
+        return make_driver(self.program, self.table, self.checks, watch=watch)
 
     def attach(self, driver: Run, use: Callable[[Run], None]) -> None:
         """Tell what decides about calls what runs them, and whom to tell of native functions."""

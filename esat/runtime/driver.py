@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -71,12 +71,23 @@ class Driver:
         return found
 
 
+class StepWatch(Protocol):
+    """Looks at each step of a call."""
+
+    def begin(self, operands: Sequence[Any], /) -> None:
+        """A step is about to run; it may overwrite its operands."""
+
+    def end(self, number: int, results: Sequence[Any], /) -> None:
+        """The step of this number has run."""
+
+
 def make_driver(
     program: Program,
     table: SignatureTable,
     checks: Sequence[InputCheck],
     profile: Sequence[StepProfile] | None = None,
     dispatches: bool = False,
+    watch: StepWatch | None = None,
 ) -> Driver:
     """Write and compile the driver of a program.
 
@@ -92,6 +103,8 @@ def make_driver(
         One record a step, where to add up times; None for a driver that does not measure.
     dispatches
         Whether a record may name something else that runs for its shapes; see :class:`~.dispatch.Way`.
+    watch
+        Told of the operands and results of each step that runs.
     """
     writer = Writer(program.graph.inputs)
     _write_inputs(writer, program, checks)
@@ -101,7 +114,7 @@ def make_driver(
     if dispatches:
         _write_dispatch(writer, program, profile is not None)
     _write_buffers(writer, program)
-    _write_steps(writer, program, profile)
+    _write_steps(writer, program, profile, watch)
     _write_results(writer, program)
     head = ["def call(*arguments, out=None):"]
     indent = "    "
@@ -220,7 +233,9 @@ def _write_out_check(writer: Writer, program: Program) -> None:
     writer.line(f"    {check}(out, {tuple_text(known)}, {tuple_text(others)})")
 
 
-def _write_steps(writer: Writer, program: Program, profile: Sequence[StepProfile] | None) -> None:
+def _write_steps(
+    writer: Writer, program: Program, profile: Sequence[StepProfile] | None, watch: StepWatch | None
+) -> None:
     steps = StepWriter(program, writer)
     scratch = frozenset(program.memory.scratch)
     clock = writer.bind("now", time.perf_counter) if profile is not None else ""
@@ -235,7 +250,14 @@ def _write_steps(writer: Writer, program: Program, profile: Sequence[StepProfile
                 error = writer.fact(("error", group.outputs[0]))
                 writer.line(f"if {error} is not None:")
                 writer.line(f"    raise {error}.with_traceback(None)")
+            if watch is not None:
+                watched = writer.bind("watch", watch)
+                operands = [writer.operand(variable) for variable in group.inputs]
+                writer.line(f"{watched}.begin({tuple_text(operands)})")
             steps.write(number, group)
+            if watch is not None:
+                results = [writer.operand(output) for output in group.outputs]
+                writer.line(f"{watched}.end({number}, {tuple_text(results)})")
             if profile is not None:
                 threads = _threads_text(writer, program, number, group)
                 _write_measuring(
@@ -325,6 +347,14 @@ def _write_updates(writer: Writer, program: Program, texts: Sequence[str]) -> No
         stored = [("", storage, name) for (_, storage, _), name in zip(stored, names, strict=True)]
     for condition, storage, text in stored:
         writer.line(f"{condition}{storage}.give_value({text})")
+
+
+def step_name(program: Program, number: int) -> str:
+    """The name under which the driver calls a step: of a kernel, a routine, or the op's own method."""
+    group = program.steps[number]
+    if group.kind == "kernel":
+        return f"kernel_{number}"
+    return f"{'routine' if group.nodes[0] in program.routines else 'perform'}_{number}"
 
 
 def title(group: Group) -> str:

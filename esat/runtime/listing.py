@@ -15,7 +15,7 @@ from esat.graph import Constant, TensorType, Variable
 from esat.phases.group import Group
 from esat.runtime.calls import Calls
 from esat.runtime.direct import recipe_in_one_thread
-from esat.runtime.driver import title
+from esat.runtime.driver import step_name, title
 from esat.runtime.native_views import Shape
 from esat.runtime.program import Program
 from esat.runtime.writer import Writer
@@ -55,8 +55,7 @@ def _choices(calls: Calls, functions: GeneratedFunctions) -> list[str]:
             continue
         routine = calls.program.routines.get(group.nodes[0])
         called = type(group.nodes[0].op).perform if routine is None else routine
-        name = f"{'perform' if routine is None else 'routine'}_{number}"
-        lines.append(f"# {name}: {_name(called)}")
+        lines.append(f"# {step_name(calls.program, number)}: {_name(called)}")
         for known in shapes:
             lines += _own_code(calls.program, group, known, functions)
     return ["\n".join(["# routines", *dict.fromkeys(lines)])] if lines else []
@@ -93,7 +92,7 @@ def _native_functions(calls: Calls, functions: GeneratedFunctions) -> list[str]:
     known_names = Writer(program.graph.inputs).names
     names = [known_names[variable] for variable in (*program.graph.inputs, *program.shared)]
     titles = [
-        (f"{number}: {title(group)}", f"{'kernel' if group.kind == 'kernel' else 'routine'}_{number}")
+        (f"{number}: {title(group)}", step_name(program, number))
         for number, group in enumerate(program.steps)
     ]
     texts = list[str]()

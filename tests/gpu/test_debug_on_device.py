@@ -8,7 +8,7 @@ import pytest
 
 import esat
 from esat import Mode
-from esat.errors import EmulationError
+from esat.errors import DebugError, EmulationError
 from esat.gpu import kernels
 from esat.gpu.device import cuda_device
 from esat.gpu.launches import Launches
@@ -43,3 +43,25 @@ def test_what_a_kernel_does_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         EmulationError, match=r"kernel flat, line \d+, block 0, thread 15: element 60 is outside"
     ):
         function(np.ones(60, "float32"))
+
+
+def test_the_step_on_the_device_that_is_wrong_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = kernels.print_launches
+
+    def wrong(*given) -> Launches:
+        """Kernels that leave out the last vector."""
+        made = printed(*given)
+        texts = [one.text.replace("< (n0 // 4)", "< (n0 // 4) - 1") for one in made.launches]
+        changed = tuple(replace(one, text=text) for one, text in zip(made.launches, texts, strict=True))
+        return replace(made, launches=changed)
+
+    x, y = esat.vector("x", dtype="float32"), esat.matrix("y", dtype="float32")
+    graph = esat.Graph([x, y], [y @ esat.concatenate([esat.exp(x) * x, x])])
+    esat.compile(graph, Mode("debug", device="cuda"))(np.ones(60, "float32"), np.ones((2, 120), "float32"))
+    monkeypatch.setattr(kernels, "print_launches", wrong)
+    function = esat.compile(graph, Mode("debug", device="cuda"))
+    with pytest.raises(
+        DebugError, match=r"(?s)kernel_\d is the first step that is wrong, kernel\(exp, mul"
+    ) as raised:
+        function(np.ones(60, "float32"), np.ones((2, 120), "float32"))
+    assert f"{__file__}:" in str(raised.value)

@@ -413,3 +413,12 @@ def test_predicted_times_know_what_needs_python():
     assert not has_native_steps(needs_python.steps)
     assert plan_seconds(native.steps, model) < 1.2 * model.machine.call
     assert plan_seconds(needs_python.steps, model) > 2 * PYTHON_SECONDS
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_debug_mode_blames_no_step_that_is_right(name):
+    inputs, outputs = PROGRAMS[name]
+    arguments = arrays_for(inputs)
+    function = esat.compile(esat.Graph(inputs, outputs), esat.Mode("debug", samples=tuple(arguments)))
+    expected = esat.graph.evaluate.evaluate(outputs, dict(zip(inputs, arguments, strict=True)))
+    assert function._wrong_step(arguments, {}, expected).startswith("; step by step the program is right")
