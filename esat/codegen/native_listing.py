@@ -7,6 +7,7 @@ from dataclasses import fields
 
 import numpy as np
 
+from esat.codegen.cache import CompiledKernel
 from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.matmul.small_products import routine_at
 from esat.codegen.native_call import NativeRecipe, owned_parts
@@ -31,6 +32,7 @@ class GeneratedFunctions:
 
     def __init__(self) -> None:
         self._numbers: dict[HostFunction, int] = {}
+        self._variants: dict[str, list[str]] = {}
 
     def name(self, function: HostFunction) -> str:
         """``function_0``, or what a function of another library is."""
@@ -38,9 +40,21 @@ class GeneratedFunctions:
             return str(function)
         return f"function_{self._numbers.setdefault(function, len(self._numbers))}"
 
+    def variant(self, kernel: str, source: str) -> str:
+        """``kernel_1_variant_0``, the kernel's text for other strides or certain sizes."""
+        known = self._variants.setdefault(kernel, [])
+        if source not in known:
+            known.append(source)
+        return f"{kernel}_variant_{known.index(source)}"
+
     def texts(self) -> list[str]:
         """What each is, and its text."""
-        return [
+        variants = [
+            f"# {self.variant(kernel, source)}\n{source}"
+            for kernel, sources in self._variants.items()
+            for source in sources
+        ]
+        return variants + [
             f"# function_{number}\n# {function}\n{function.text()}"
             for function, number in self._numbers.items()
         ]
@@ -49,7 +63,7 @@ class GeneratedFunctions:
 def recipe_text(
     recipe: NativeRecipe,
     inputs: Sequence[str],
-    titles: Sequence[tuple[str, str]],
+    titles: Sequence[tuple[str, str, CompiledKernel | None]],
     functions: GeneratedFunctions,
 ) -> str:
     """The steps of a native function, a line each.
@@ -59,13 +73,14 @@ def recipe_text(
     inputs
         Names of the arguments.
     titles
-        Of each step of the program, what it is, and the name of its kernel.
+        Of each step of the program, what it is, the name of its kernel, and the kernel for contiguous arrays.
     functions
         Gives names to code of our own.
     """
     writer = _StepLines(recipe, inputs, functions)
     lines, start = list[str](), 0
-    for (title, kernel), count in zip(titles, recipe.counts, strict=True):
+    for (title, kernel, plain), count in zip(titles, recipe.counts, strict=True):
+        writer.plain = plain
         lines += [f"# {title}", *writer.lines(recipe.steps[start : start + count], kernel)]
         start += count
     rest = list(writer.lines(recipe.steps[start:], ""))
@@ -79,6 +94,8 @@ class _StepLines:
         self.inputs, self.functions = inputs, functions
         self.scratch = recipe.scratch
         self.owned = [one for one in owned_parts(recipe.kept) if isinstance(one, np.ndarray)]
+        self.kernels = {one.address: one for one in recipe.kept if isinstance(one, CompiledKernel)}
+        self.plain: CompiledKernel | None = None
         self.constants: dict[str, None] = {}
 
     def lines(self, steps: Sequence[Step], kernel: str) -> Iterator[str]:
@@ -107,6 +124,9 @@ class _StepLines:
                 self.place(place) + ("" if array.strides is None else f" by {array.strides} bytes")
                 for place, array in step.arrays
             ]
+            code = self.kernels.get(step.address)
+            if code is not None and self.plain is not None and code.source != self.plain.source:
+                kernel = self.functions.variant(kernel, code.source)
             return f"{kernel}({', '.join([*arrays, *map(str, step.integers)])})"
         if isinstance(step, RoutineStep):
             arguments = ", ".join([*map(self.place, step.pointers), *map(str, step.integers)])

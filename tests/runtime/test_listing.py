@@ -32,8 +32,8 @@ def frequent(inputs, outputs, *arrays):
 
 def steps_of(text):
     """The lines of a native function."""
-    (found,) = [part for part in text.split("\n\n") if part.startswith("# native_")]
-    return found.splitlines()
+    (found,) = [part for part in text.split("\n\n") if part.lstrip().startswith("# native_")]
+    return found.strip().splitlines()
 
 
 def test_a_driver_that_was_never_called_names_the_methods_it_calls():
@@ -73,6 +73,15 @@ def test_steps_of_native_functions_name_kernels_blas_views_and_constants():
     kernels = [line for line in lines if line.startswith("kernel_")]
     assert kernels
     assert all(f"\n# {line.partition('(')[0]}\n" in function.source() for line in kernels)
+
+
+def test_variants_of_kernels_that_run_are_printed():
+    text = frequent([A], [A[::2, ::2] + A[1::2, ::-2]], definite(6)).source()
+    (call,) = [line for line in steps_of(text) if line.startswith("kernel_")]
+    name = call.partition("(")[0]
+    assert name.endswith("_variant_0")
+    assert "a by (" in call
+    assert f"\n\n# {name}\ndef kernel(" in text
 
 
 def test_loops_conditions_and_shared_variables_are_shown():
