@@ -248,7 +248,8 @@ class Executable:
         The driver, which is Python; each kernel, and its variant for several threads; what the driver calls
         for other steps; the native functions that frequent calls have led to, step by step; and the LLVM text
         of generated functions that these call, as for small matrices. What depends on sizes is told for those
-        that calls have had.
+        that calls have had. ``variants``, ``in_blocks`` and ``placements`` are programs with texts of their
+        own.
         """
         from esat.runtime.listing import listing
 
