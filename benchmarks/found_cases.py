@@ -112,8 +112,6 @@ FINDABLES: tuple[Findable, ...] = (
     *_family(
         "reductions",
         ("a scale leaves a sum", "as", lambda np, a, s: (s * a).sum()),
-        ("a divisor leaves a sum", "as", lambda np, a, s: (a / s).sum(axis=0)),
-        ("rows divided, summed", "au", lambda np, a, u: (a / u[:, None]).sum(axis=1)),
         ("a sign leaves a sum", "a", lambda np, a: (-a).sum(axis=1)),
         ("sums of sums", "a", lambda np, a: a.sum(axis=0).sum()),
         ("sum of a transpose", "a", lambda np, a: a.T.sum(axis=0)),

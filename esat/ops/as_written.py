@@ -25,6 +25,7 @@ class AsWritten(Op):
     name: str = field(default="as_written", init=False)
     constructor: str = field(default="AsWritten", init=False)
     family: Family = field(default=Family.LIBRARY, init=False)
+    host_only: str = field(default="it stands in graphs while they are optimized alone", init=False)
 
     def properties(self) -> tuple[object, ...]:
         return (self.op,)

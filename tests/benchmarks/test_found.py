@@ -10,8 +10,6 @@ BY_NAME = {case.name: case for case in FINDABLES}
 # What is left at medium sizes: operations beyond 300, which three steps take.
 FOUND = {
     "a sign into a number": 60_100,
-    "a divisor leaves a sum": 60_400,
-    "rows divided, summed": 60_600,
     "diagonal scales rows": 4_100,
     "solving with a diagonal": 300,
     "determinant of Kronecker": 12_200,

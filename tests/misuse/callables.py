@@ -68,6 +68,8 @@ GIVEN: dict[str, Given] = {
     "SequenceDB.selected": {"query": esat.Query(["a"])},
     "SequenceDB.remove": {"name": "no-such-optimizer"},
     "SequenceDB.register": {"name": "a", "optimizer": esat.classic.merge_optimizer, "position": 1.0},
+    "classic.OpSub": {"old": esat.exp, "new": esat.log},
+    "classic.OpRemove": {"op": esat.copy},
     "classic.TopoOptimizer": {"local": esat.classic.OpRemove(esat.copy)},
     "rules.show": {"name": "neg-neg"},
     "rules.remove": {"name": "no-such-rule"},

@@ -19,6 +19,7 @@ from esat.graph.op import Op
 from esat.graph.traversal import ancestors, toposort
 from esat.graph.types import TensorType
 from esat.ops.accumulate import AccumulateProduct
+from esat.ops.as_written import AsWritten
 from esat.ops.control import AFTER
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.gradients import WithGradient
@@ -319,6 +320,7 @@ ELSEWHERE = (
     AccumulateProduct,
     StructuredProduct,
     WithGradient,
+    AsWritten,
 )
 """Without rules of their own: sparse matrices and draws have no batches; others are the compiler's own."""
 

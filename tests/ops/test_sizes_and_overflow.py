@@ -16,6 +16,7 @@ from esat.graph.op import Op
 from esat.graph.registry import registered_ops
 from esat.graph.traversal import toposort
 from esat.graph.types import TensorType
+from esat.ops.as_written import AsWritten
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.random.variable import RandomVariable
 from ops.size_cases import CASES
@@ -171,8 +172,8 @@ def kinds_of(kind):
     return {kind}.union(*map(kinds_of, kind.__subclasses__()))
 
 
-BASES = {RandomVariable}
-"""Classes of ops that are only there to be derived from."""
+BASES = {RandomVariable, AsWritten}
+"""Classes of ops that are only there to be derived from, or that no program keeps."""
 
 
 @pytest.mark.parametrize("mode", MODES)
