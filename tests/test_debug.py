@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from planted_rules import TRIDIAGONAL_PRODUCTS, planted_rule
 
 import esat
 from esat import Mode, optdb
 from esat.classic import OpSub, Optimizer
 from esat.codegen.ground import machine_text
 from esat.codegen.matmul import small_systems, unrolled_systems
-from esat.egraph import prepare, structure
 from esat.errors import DebugError, EsatWarning
 from esat.graph import Family, FunctionGraph, Op
 from esat.graph.traversal import inputs_of
@@ -20,7 +20,6 @@ from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
 from esat.phases.graph_checker import GraphChecker
 from esat.runtime.calls import drive
 from esat.runtime.checked_executable import DebugExecutable
-from esat.soundness import egraph_checker
 
 
 @pytest.fixture
@@ -319,27 +318,15 @@ def test_what_rounding_explains_is_no_error():
     function(values[0] + 40, values[1])
 
 
-def test_a_wrong_fact_is_found_and_its_rule_named(monkeypatch):
-    """A planted rule says that products of tridiagonal matrices are such: kernels would skip elements."""
-    known = structure.structure_program()
-    planted = (
-        "(rule ((= e (MatMul a b r)) (tridiagonal a) (tridiagonal b)) ((set (tridiagonal e) ()))"
-        ' :ruleset esat-known :name "planted")'
-    )
-    for module in (prepare, egraph_checker):
-        monkeypatch.setattr(module, "structure_program", lambda: known + planted)
-    monkeypatch.setattr(prepare, "prepared_rules", lambda digest, rules, make: make())
-    prepare.prepared.cache_clear()
-    egraph_checker._rules.cache_clear()
+def test_a_wrong_fact_is_found_and_its_rule_named():
     a, x = esat.dmatrix("a"), esat.dvector("x")
     t = esat.assume(a, "tridiagonal")
     product = t @ t
-    try:
-        with pytest.raises(DebugError, match=r"(?s)said to have tridiagonal .* conclude it: .*planted"):
-            esat.compile(esat.Graph([a, x], [product, product @ x]), "debug")
-    finally:
-        prepare.prepared.cache_clear()
-        egraph_checker._rules.cache_clear()
+    with (
+        planted_rule(TRIDIAGONAL_PRODUCTS),
+        pytest.raises(DebugError, match=r"(?s)said to have tridiagonal .* conclude it: .*planted"),
+    ):
+        esat.compile(esat.Graph([a, x], [product, product @ x]), "debug")
 
 
 def test_structured_products_compute_what_they_promise():

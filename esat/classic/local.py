@@ -88,7 +88,7 @@ def local_optimizer(
     return decorate
 
 
-def _is_op(name: str, parameter: str, given: object) -> Op:
+def _checked_op(name: str, parameter: str, given: object) -> Op:
     """What was given for an op; functions that make nodes of one, as ``esat.identity``, are no ops.
 
     Raises
@@ -105,7 +105,7 @@ class OpSub(LocalOptimizer):
     """Replaces every use of ``old`` by ``new`` on the same inputs."""
 
     def __init__(self, old: Op, new: Op) -> None:
-        self.old, self.new = _is_op("OpSub", "old", old), _is_op("OpSub", "new", new)
+        self.old, self.new = _checked_op("OpSub", "old", old), _checked_op("OpSub", "new", new)
         self.name = f"{old} -> {new}"
 
     def transform(self, node: Apply) -> Transformed:
@@ -119,7 +119,7 @@ class OpRemove(LocalOptimizer):
     """Replaces the outputs of every use of ``op`` by its inputs, one for one."""
 
     def __init__(self, op: Op) -> None:
-        self.op = _is_op("OpRemove", "op", op)
+        self.op = _checked_op("OpRemove", "op", op)
         self.name = f"{op}(x) -> x"
 
     def transform(self, node: Apply) -> Transformed:
