@@ -180,12 +180,12 @@ def run(program: RuleProgram, graph: FunctionGraph, equal: bool = False) -> Outc
     """Load, saturate and freeze one graph; ``equal``: all outputs should be one class in the end."""
     begun = time.perf_counter()
     terms = encode(graph)
-    with prepared_engine(program, terms) as engine:
-        load(engine, terms, flatten(terms, program.strict))
-        report = saturate(engine, prepared(program).schedule_for(terms), Budgets(), program.constructors)
-        frozen = engine.freeze()
-        total = time.perf_counter() - begun
-        found = not equal or len(_classes(engine, frozen, terms.roots)) == 1
+    engine = prepared_engine(program, terms)
+    load(engine, terms, flatten(terms, program.strict))
+    report = saturate(engine, prepared(program).schedule_for(terms), Budgets(), program.constructors)
+    frozen = engine.freeze()
+    total = time.perf_counter() - begun
+    found = not equal or len(_classes(engine, frozen, terms.roots)) == 1
     return Outcome({"saturate": report.seconds}, total, report, found)
 
 

@@ -269,7 +269,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "invariants": True,
     "variants": 8,
     "threads": None,
-    "engine": "egglog",
+    "engine": "esat",
     "device": "cpu",
     "target": None,
 }

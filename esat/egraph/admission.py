@@ -19,7 +19,6 @@ from esat.egraph.core import core_program
 from esat.egraph.dims import dims_program
 from esat.egraph.engine import Engine, split_forms
 from esat.egraph.facts import FACT_OPERATORS, facts_program
-from esat.egraph.loader import LOADING
 from esat.egraph.replacements import opaque_rules
 from esat.egraph.rule_compiler import Chunk, compile_rules
 from esat.egraph.rule_compiler.families import family_of, flatten
@@ -27,6 +26,7 @@ from esat.egraph.rule_compiler.surface import renamer, require_bound
 from esat.egraph.rule_program import program_for, signature_of_registered
 from esat.egraph.signature import Signature
 from esat.egraph.structure import structure_program
+from esat.egraph.term_rows import ROW_TABLES
 from esat.errors import EsatError, RuleError
 from esat.forks import GATE
 from esat.rules.database import PACKAGE_RULES, RuleSelection
@@ -137,7 +137,7 @@ def _layers(signature: Signature) -> list[str]:
     """The texts of the layers below rules, in order."""
     return [
         signature.program,
-        LOADING,
+        ROW_TABLES,
         facts_program(finite=True),
         core_program(signature, False),
         dims_program(signature),
@@ -300,6 +300,7 @@ class _Trial:
             engine.execute(f"(run {ruleset} 1)")
 
     def _load_with_package(self) -> None:
+        from esat.egraph.modules import load_modules
         from esat.egraph.prepare import prepared
         from esat.rules import RULES
 
@@ -308,7 +309,7 @@ class _Trial:
         program = program_for(RuleSelection((*files, own)))
         rules = prepared(program)
         try:
-            rules.extend(Engine(), range(len(rules.modules)))
+            load_modules(Engine(), rules.modules)
         except EsatError as error:
             sorts = [form for form in self.file.declarations if head_of(form) in _SORTS]
             raise sorts[0].position.error(

@@ -16,24 +16,21 @@ import os
 import re
 import weakref
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from esat.egraph.bindings import native_module
-from esat.egraph.commands import WITH_FUEL, filled, quicker, scheduled, unfinished
-from esat.egraph.memory_file import memory_file
 from esat.engine.matching_engine import MatchingEngine
-from esat.engine.outcome import ScheduleOutcome
+from esat.engine.schedules import RulesetRun, ScheduleOutcome
 from esat.errors import RuleError, SaturationError
 from esat.forks import GATE
 from esat.records import record
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]')
 _POSITION = re.compile(r"In (\d+):(\d+)(?:-\d+(?::\d+)?)?(?: of ([^:\n]*))?: ?", re.MULTILINE)
-_FUNCTION = re.compile(r"\(function (\S+)")
-_DELETED = re.compile(r"\(delete \((\S+)")
 _IMPLIED = "The e-graph was discarded."
+REPETITIONS = 8
+"""Times that ``saturate`` repeats in one command: a rule without end may double the e-graph each time."""
 
 Command = Any
 """A parsed command of egglog; opaque here."""
@@ -133,30 +130,15 @@ class Engine:
     ----------
     failure
         Why it can no longer be used; None while it can.
-    modules
-        Keys of the modules of a program that were loaded; kept by :mod:`esat.egraph.modules`.
-    declared
-        Declarations beyond those of modules, by the name of the table; kept by whoever loads them.
-    functions
-        Names of the tables that were loaded as functions, whose rows are set.
-    emptied
-        Names of the tables that rules delete rows from.
     forms
         Numbers of the forms of terms that it loads from rows; kept by :mod:`esat.egraph.term_rows`.
-    cleared
-        Tables that :mod:`esat.egraph.clearing` knows how to clear.
     """
 
     failure: BaseException | None = None
-    modules: set[str] = field(default_factory=set)
-    declared: dict[str, str] = field(default_factory=dict)
     forms: dict[str, int] = field(default_factory=dict)
-    cleared: set[str] = field(default_factory=set)
-    functions: set[str] = field(default_factory=set)
-    emptied: set[str] = field(default_factory=set)
     _egraph: Any = field(default=None, repr=False)
-    _parsed: dict[str, list[Command]] = field(default_factory=dict, repr=False)
-    _united: dict[str, dict[tuple[str, ...], str]] = field(default_factory=dict, repr=False)
+    _united: dict[tuple[str, ...], str] = field(default_factory=dict, repr=False)
+    _rest: Sequence[RulesetRun] = field(default=(), repr=False)
     _snapshot: Snapshot | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -184,18 +166,9 @@ class Engine:
         SaturationError
             When egglog panics, or the Engine is broken.
         """
-        self.functions.update(_FUNCTION.findall(text))
-        self.emptied.update(_DELETED.findall(text))
-        # What egglog reads itself need not become Python objects in between, each with a copy of the source.
         try:
-            with ExitStack() as stack:
-                try:
-                    path = stack.enter_context(memory_file(text))
-                except OSError:
-                    for form in split_forms(text):
-                        self._load_at(" " * form.column + form.text, file, form.line)
-                else:
-                    self._load_at(f'(include "{path}")', file, 0)
+            for form in split_forms(text):
+                self._load_at(" " * form.column + form.text, file, form.line)
         except RuleError as error:
             self.failure = error
             raise
@@ -213,7 +186,7 @@ class Engine:
         self._require_sound()
         native = native_module()
         try:
-            commands = [quicker(command) for command in self._egraph.parse_program(text, file or None)]
+            commands: list[Command] = self._egraph.parse_program(text, file or None)
         except native.EggSmolError as error:
             raise _rule_error(error, file) from None
         except BaseException as error:
@@ -250,83 +223,78 @@ class Engine:
         """Parse and run a short text."""
         return self.run(self.parse(text))
 
-    def execute_again(self, text: str) -> list[Any]:
-        """As :meth:`execute`, for a text that will be run often: it is parsed once."""
-        return self.run(self._once_parsed(text))
+    def schedule(self, runs: Sequence[RulesetRun]) -> Sequence[RulesetRun]:
+        """What :meth:`run_schedule` runs for a schedule."""
+        return runs
 
-    def _once_parsed(self, text: str) -> list[Command]:
-        commands = self._parsed.get(text)
-        if commands is None:
-            commands = self._parsed[text] = self.parse(text)
-        return commands
+    def run_schedule(self, command: Sequence[RulesetRun], most_matches: float = math.inf) -> ScheduleOutcome:
+        """Run a schedule.
 
-    def schedule(self, program: str, names: Mapping[str, str]) -> Command:
-        """What runs a program with names of rule sets in braces.
-
-        Parameters
-        ----------
-        names
-            The rule sets that take the places of what stands in braces; empty for one that nothing does.
+        What is saturated is repeated :data:`REPETITIONS` times at most, so that no rule keeps egglog for
+        ever: :meth:`go_on` does the rest. egglog knows no bound of the matches of all rules.
         """
-        if WITH_FUEL not in program:
-            return scheduled(program, tuple(names.items()))
-        (command,) = self.parse(f"(run-schedule {filled(program, names)})")
-        return command
+        self._rest = command
+        outcome = ScheduleOutcome(False, {})
+        while self._rest and not outcome.is_unfinished:
+            outcome = outcome.followed_by(self._step())
+        return outcome
 
-    def run_schedule(
-        self, command: Command, program: str, names: Mapping[str, str], most_matches: float = math.inf
-    ) -> ScheduleOutcome:
-        """Run what :meth:`schedule` made of a program; egglog itself knows no bound of matches."""
-        (output,) = self.run([command])
-        report = output.report
-        matches = {name: count for name, count in report.num_matches_per_rule.items() if count}
-        changes = [iteration.rule_set_report.changed for iteration in report.iterations]
-        rest = unfinished(program, names, changes) if report.updated else ""
-        return ScheduleOutcome(bool(report.updated), matches, changes, rest, report=report)
+    def go_on(self, most_matches: float = math.inf) -> ScheduleOutcome:
+        """Run what is left of the schedule, as far as a call goes."""
+        return self.run_schedule(self._rest, most_matches)
+
+    def _step(self) -> ScheduleOutcome:
+        """Run the first step that is left."""
+        run, *rest = self._rest
+        name = self._united_set(run.rulesets)
+        if run.limit:
+            fuel = f"(let-scheduler fuel (back-off :match-limit {run.limit} :ban-length 1))"
+            text = f"{fuel} (run-with fuel {name})"
+        else:
+            text = f"(repeat {REPETITIONS if run.is_saturated else 1} (run {name}))"
+        before = self.sizes() if run.limit else {}
+        (output,) = self.execute(f"(run-schedule {text})")
+        changes = [one.rule_set_report.changed for one in output.report.iterations]
+        is_unfinished = run.is_saturated and len(changes) == REPETITIONS and all(changes)
+        self._rest = self._rest if is_unfinished else rest
+        # With a limit, egglog finds all matches anew, and says that it changed something where it left
+        # rules out, or did again what had been done. What really changes is seen in the tables.
+        is_left_out = run.limit and output.report.updated and not any(changes)
+        left_out = frozenset(run.rulesets if is_left_out else ())
+        updated = output.report.updated and (not run.limit or left_out or self.sizes() != before)
+        matches = {rule: count for rule, count in output.report.num_matches_per_rule.items() if count}
+        return ScheduleOutcome(bool(updated), matches, is_unfinished, left_out=left_out)
+
+    def _united_set(self, names: tuple[str, ...]) -> str:
+        """The rule set that unites others, made on first demand."""
+        if len(names) == 1:
+            return names[0]
+        united = self._united.get(names)
+        if united is None:
+            united = self._united[names] = f"esat-united-{len(self._united)}"
+            self.execute(f"(unstable-combined-ruleset {united} {' '.join(names)})")
+        return united
 
     def insert(self, tables: Mapping[str, Sequence[str]]) -> None:
         """Add rows of numbers, columns separated by tabs, to tables."""
-        with ExitStack() as stack:
-            try:
-                paths = [stack.enter_context(memory_file("\n".join(lines))) for lines in tables.values()]
-            except OSError:  # there is no room for a file
-                for name, lines in tables.items():
-                    for line in lines:
-                        self.execute(_fact(name, line))
-            else:
-                inputs = (f'(input {name} "{path}")' for name, path in zip(tables, paths, strict=True))
-                self.execute(" ".join(inputs))
+        self.execute(" ".join(_fact(name, line) for name, lines in tables.items() for line in lines))
 
-    def unite(self, name: str, members: tuple[str, ...]) -> str:
-        """The rule set that unites others, made on first demand and called ``name``, or like it."""
-        known = self._united.setdefault(name, {})
-        united = known.get(members)
-        if united is None:
-            united = f"{name}@{len(known)}" if known else name
-            self.execute(f"(unstable-combined-ruleset {united} {' '.join(members)})")
-            known[members] = united
-        return united
+    def unite_multisets(
+        self, terms: str, number: int, constructor: str, sides: Sequence[Sequence[int]]
+    ) -> None:
+        """Make a term equal to a constructor of multisets of others; ``terms`` has them by number."""
+        operands = (" ".join(f"({terms} {operand})" for operand in side) for side in sides)
+        multisets = " ".join(f"(multiset-of {side})" for side in operands)
+        self.execute(f"(union ({terms} {number}) ({constructor} {multisets}))")
 
     def sizes(self) -> dict[str, int]:
         """Rows of every table, by name; tables of egglog's own excluded."""
-        return {name: rows for name, rows in self.all_sizes() if not name.startswith("@")}
+        (output,) = self._told(self.parse("(print-size)"))
+        return {name: rows for name, rows in output.sizes if not name.startswith("@")}
 
-    def all_sizes(self) -> list[tuple[str, int]]:
-        """Names and rows of all tables, those of egglog's own included."""
-        (output,) = self._told(self._once_parsed("(print-size)"))
-        sizes: list[tuple[str, int]] = output.sizes
-        return sizes
-
-    def rows(self) -> int:
-        """Rows of all tables together, egglog's own included; takes far less than telling them apart."""
-        self._require_sound()
-        native = native_module()
-        try:
-            _, value = self._egraph.eval_expr(native.Call(native.PanicSpan(), "get-size!", []))
-            rows: int = self._egraph.value_to_i64(value)
-        except BaseException as error:
-            raise self._broken(error) from None
-        return rows
+    def rows_of(self, tables: frozenset[str]) -> int:
+        """Rows of some tables together."""
+        return sum([rows for name, rows in self.sizes().items() if name in tables])
 
     def freeze(self) -> Snapshot:
         """All tables with their rows; taken anew only after something ran."""

@@ -8,6 +8,7 @@ from functools import cache
 
 from esat.egraph.modules import Module
 from esat.egraph.rule_compiler import Chunk, CompiledRules
+from esat.engine.machine_program import MachineProgram
 from esat.records import record
 from esat.rules.rule import Rule
 from esat.storage import SHIPPED, DiskStore, default_directory, digest_of
@@ -77,6 +78,20 @@ def compiled_rules(
     return known
 
 
+def machine_program(
+    digest: str, make: Callable[[], MachineProgram | None], store: DiskStore | None = None
+) -> MachineProgram | None:
+    """What ``make`` gives for the rules of a digest, from disk where it has been kept; None is not."""
+    kept = _store() if store is None else store
+    key = digest_of([digest, "machine"])
+    known = kept.load(key, lambda payload: MachineProgram.decoded(bytes(payload)))
+    if known is None:
+        known = make()
+        if known is not None:
+            kept.save(key, known.encoded())
+    return known
+
+
 def _encoded_chunks(compiled: CompiledRules, rules: Sequence[Rule]) -> bytes:
     """JSON; rules are given by their numbers."""
     number = {id(rule): position for position, rule in enumerate(rules)}
@@ -115,10 +130,7 @@ def _encoded(prepared: PreparedRules, rules: Sequence[Rule]) -> bytes:
             numbers(module.makes),
             module.declares,
             module.ruleset,
-            module.member,
             module.name,
-            numbers(module.mapped),
-            module.actions,
             None if module.rule is None else number[id(module.rule)],
         )
         for module in prepared.modules
@@ -140,12 +152,9 @@ def _decoded(payload: bytes, rules: Sequence[Rule]) -> PreparedRules:
             names(makes),
             declares,
             ruleset,
-            member,
             name,
-            names(mapped),
-            actions,
             None if rule is None else rules[rule],
         )
-        for text, needs, makes, declares, ruleset, member, name, mapped, actions, rule in rows
+        for text, needs, makes, declares, ruleset, name, rule in rows
     )
     return PreparedRules(modules, tuple(rulesets), tuple(expanding))

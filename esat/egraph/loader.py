@@ -24,18 +24,6 @@ from esat.records import record
 if TYPE_CHECKING:
     from esat.egraph.engine import AnyEngine
 
-TERMS_PER_TEXT = 8
-"""egglog compiles an action in time that grows faster than its length; an action each has an overhead."""
-
-LOADING_RULES = "esat-load"
-LOADING = """
-(sort Loading)
-(sort Loadings (Vec Loading))
-(constructor Loaded (T T) Loading :unextractable)   ; class, term
-(rule ((= l (Loaded n t))) ((union n t) (delete (Loaded n t))) :ruleset esat-load :name "load-term")
-"""
-"""What loads terms that are no row: rules would stay in an engine for good, so a rule takes them over."""
-
 LONGEST_FLAT = 256
 """Elements of the longest n-ary term built here; the rules' work per term is quadratic at worst."""
 
@@ -171,25 +159,34 @@ class Loading:
     ----------
     rows
         The terms, but those that are too long for a row.
+    long
+        Numbers and forms of the others.
     texts
-        Programs for the others and for what is known of the terms, to be run in order after the rows.
+        Programs for what is known of the terms, to be run in order after the rows.
     """
 
     rows: TermRows
+    long: tuple[tuple[int, Term | NaryTerm], ...]
     texts: tuple[str, ...]
 
     def all_texts(self) -> Iterator[str]:
         """The whole of it as text."""
         yield from self.rows.texts()
+        yield from (f"{number} {_expression(form)}" for number, form in self.long)
         yield from self.texts
 
     def into(self, engine: AnyEngine) -> None:
-        """Load it into an engine, which holds :data:`LOADING`.
+        """Load it into an engine, which holds :data:`~esat.egraph.term_rows.ROW_TABLES`.
 
         Term ``k`` becomes the class ``(N k)``; its dtype, broadcast word and value, where known, come with
         it, and the sizes of its axes where there are sums over axes to compare (:mod:`esat.egraph.dims`).
         """
         self.rows.load(engine)
+        for number, form in self.long:
+            if isinstance(form, NaryTerm):
+                engine.unite_multisets("N", number, form.constructor, (form.above, form.below))
+            else:
+                engine.execute(f"(union (N {number}) {_expression(form)})")
         for text in self.texts:
             engine.execute(text)
 
@@ -198,14 +195,14 @@ def loading(graph: TermGraph, plan: LoadPlan) -> Loading:
     """How to load a DAG in the forms of a plan."""
     sized = _adds_sums_over_axes(graph.terms)
     rows = TermRows()
-    long: list[int] = []
+    long: list[tuple[int, Term | NaryTerm]] = []
     for number, form in enumerate(plan.forms):
         if form is not None:
             if not _add_row(rows, number, form, graph.types[number]):
-                long.append(number)
+                long.append((number, form))
             if sized:
                 _add_sizes(rows, number, graph.types[number])
-    return Loading(rows, (*_long_terms(long, graph, plan), *_known(graph, plan)))
+    return Loading(rows, tuple(long), tuple(_known(graph, plan)))
 
 
 def load(engine: AnyEngine, graph: TermGraph, plan: LoadPlan) -> None:
@@ -262,15 +259,6 @@ def _add_sizes(rows: TermRows, number: int, type: TermType) -> None:
             rows.add(number, type.dtype, type.broadcast, action, numbers)
 
 
-def _long_terms(numbers: Sequence[int], graph: TermGraph, plan: LoadPlan) -> Iterator[str]:
-    """Programs that load terms that are no row, a few terms each."""
-    for first in range(0, len(numbers), TERMS_PER_TEXT):
-        members = numbers[first : first + TERMS_PER_TEXT]
-        yield f"(vec-of {' '.join(f'(Loaded (N {k}) {_expression(k, graph, plan)})' for k in members)})"
-    if numbers:
-        yield f"(run {LOADING_RULES} 1)"
-
-
 def _known(graph: TermGraph, plan: LoadPlan) -> Iterator[str]:
     """Programs that tell what is known of terms beside their types."""
     for left, right in graph.equal:
@@ -303,13 +291,11 @@ def _adds_sums_over_axes(terms: Sequence[Term]) -> bool:
     return False
 
 
-def _expression(number: int, graph: TermGraph, plan: LoadPlan) -> str:
-    form = plan.forms[number]
+def _expression(form: Term | NaryTerm) -> str:
     if isinstance(form, NaryTerm):
         return f"({form.constructor} {_multiset(form.above)} {_multiset(form.below)})"
-    term = graph.terms[number]
-    operands = [f"(N {operand})" for operand in term.operands]
-    return "(" + " ".join([term.constructor, *operands, *map(_literal, term.attributes)]) + ")"
+    operands = [f"(N {operand})" for operand in form.operands]
+    return "(" + " ".join([form.constructor, *operands, *map(_literal, form.attributes)]) + ")"
 
 
 def _multiset(numbers: Sequence[int]) -> str:

@@ -1,9 +1,8 @@
-"""Programs in parts, so that an engine loads only what can matter to the graph at hand.
+"""Programs in parts, so that egglog loads only what can matter to the graph at hand.
 
 A rule whose patterns mention a constructor that no term has, and that no rule could make, never matches. Yet
-it costs time when it is loaded, and in every run. A :class:`Module` is one form with the tables it needs and
-those it makes; :class:`Relevance` knows the closure over them. Half of the rules in it never have anything to
-match, since what could make their terms has no match itself: rules are loaded when they are about to run.
+it costs egglog a millisecond when it is loaded, and time in every run. A :class:`Module` is one form with the
+tables it needs and those it makes; :class:`Relevance` knows the closure over them.
 """
 
 from __future__ import annotations
@@ -11,17 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from esat.egraph.engine import AnyEngine, split_forms
+from esat.egraph.engine import Engine, split_forms
 from esat.egraph.rule_compiler.compiled import Chunk
 from esat.egraph.structure import STRUCTURE_TABLES
 from esat.errors import RuleError
 from esat.ops.elementwise.facts import FINITE
 from esat.records import record
 from esat.rules.rule import Rule
-
-MODULES_PER_TEXT = 32
-"""egglog holds all of a text until the last form has run. What many hundred leave behind in memory, scattered
-between the rules, makes every later step slower: saturations by a sixth."""
 
 _CALLED = re.compile(r'\(([^\s()"]+)')
 _MAPPED = re.compile(r'unstable-fn "([^"]+)"')
@@ -38,21 +33,15 @@ class Module:
     Attributes
     ----------
     text
-        The form; a rule stands in a rule set of its own, so that the order in which rules run does not
-        depend on the order in which they were loaded.
+        The form.
     needs
         Tables without rows of which it has no effect, and names that are no tables.
     makes
         Tables that it may add rows to, and names that are no tables.
     declares
         The table it declares; empty for other forms.
-    ruleset, member, name
-        The rule set a rule belongs to, the one it is loaded into, and what egglog calls the rule; empty for
-        other forms.
-    mapped
-        Functions that it applies to all elements of a multiset.
-    actions
-        Calls in its actions: a match makes no more rows than that, but for ``mapped``.
+    ruleset, name
+        The rule set a rule belongs to, and what egglog calls the rule; empty for other forms.
     rule
         The rule of a file that it was compiled from, if it was.
     """
@@ -62,16 +51,8 @@ class Module:
     makes: frozenset[str] = frozenset()
     declares: str = ""
     ruleset: str = ""
-    member: str = ""
     name: str = ""
-    mapped: frozenset[str] = frozenset()
-    actions: int = 0
     rule: Rule | None = None
-
-    @property
-    def key(self) -> str:
-        """Tells it from the others of its program."""
-        return self.member or self.text
 
     def error(self, message: str) -> RuleError:
         """What egglog said of this module, at the line and column of the rule as it was written."""
@@ -79,17 +60,13 @@ class Module:
 
 
 def modules_of(layers: Iterable[str], chunks: Iterable[Chunk]) -> tuple[Module, ...]:
-    """The modules of texts and compiled rules, in order; :func:`members_of` says what rule sets unite."""
+    """The modules of texts and compiled rules, in order."""
     forms = [(form.text, None) for layer in layers for form in split_forms(layer)]
     compiled = [(form.text, chunk.rule) for chunk in chunks for form in split_forms(chunk.text)]
-    return tuple(
-        _module(text, rule, number)
-        for number, (text, rule) in enumerate([*forms, *compiled])
-        if not text.startswith("(ruleset ")
-    )
+    return tuple(_module(text, rule) for text, rule in [*forms, *compiled])
 
 
-def _module(text: str, rule: Rule | None, number: int) -> Module:
+def _module(text: str, rule: Rule | None) -> Module:
     if not text.startswith("(rule "):
         declared = _DECLARED.match(text)
         return Module(text, declares=declared.group(1) if declared else "", rule=rule)
@@ -102,19 +79,13 @@ def _module(text: str, rule: Rule | None, number: int) -> Module:
             break
     ruleset = _RULESET.search(text)
     assert ruleset is not None, "compiled rules always name their rule set"
-    member = f"{ruleset.group(1)}.{number}"
     name = _NAMED.search(text)
-    calls = _CALLED.findall(text, end)
-    mapped = frozenset(_MAPPED.findall(text))
     return Module(
-        f"(ruleset {member}) {_RULESET.sub(f':ruleset {member}', text)}",
+        text,
         needs=frozenset(_CALLED.findall(text[:end])),
-        makes=mapped.union(calls),
+        makes=frozenset(_MAPPED.findall(text)).union(_CALLED.findall(text, end)),
         ruleset=ruleset.group(1),
-        member=member,
         name=name.group(1) if name is not None else text,
-        mapped=mapped,
-        actions=len(calls),
         rule=rule,
     )
 
@@ -184,47 +155,19 @@ class Relevance:
         return tuple(sorted(chosen))
 
 
-def load_modules(engine: AnyEngine, modules: Iterable[Module]) -> list[Module]:
-    """Load those that an engine does not have yet; which these were.
+def load_modules(engine: Engine, modules: Iterable[Module]) -> None:
+    """Load modules into egglog.
 
     Raises
     ------
     RuleError
         When egglog refuses a rule, at the rule's position.
     """
-    missing = [module for module in modules if module.key not in engine.modules]
-    engine.modules.update(module.key for module in missing)
-    for start in range(0, len(missing), MODULES_PER_TEXT):
-        piece = missing[start : start + MODULES_PER_TEXT]
+    for module in modules:
         try:
-            engine.load("\n".join(module.text for module in piece))
+            engine.load(module.text)
         except RuleError as error:
-            raise _refused(piece, error) from None
-    return missing
-
-
-def _refused(modules: Sequence[Module], error: RuleError) -> RuleError:
-    """What egglog said of the texts of modules, one below the other, as an error of the one it is about."""
-    line = 1
-    for module in modules:
-        line += module.text.count("\n") + 1
-        if error.line < line:
-            return module.error(error.reason) if error.line else error
-    return error
-
-
-def rules_of(modules: Iterable[Module]) -> dict[str, tuple[Module, ...]]:
-    """The rules of each rule set that are among the modules, in order."""
-    rules: dict[str, list[Module]] = {}
-    for module in modules:
-        if module.ruleset:
-            rules.setdefault(module.ruleset, []).append(module)
-    return {ruleset: tuple(own) for ruleset, own in rules.items()}
-
-
-def members_of(modules: Iterable[Module]) -> dict[str, tuple[str, ...]]:
-    """The members of each rule set that are among the modules, in order."""
-    return {name: tuple(rule.member for rule in rules) for name, rules in rules_of(modules).items()}
+            raise module.error(error.reason) from None
 
 
 def declared_tables(modules: Iterable[Module], signature: Mapping[str, object]) -> frozenset[str]:

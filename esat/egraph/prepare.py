@@ -1,21 +1,19 @@
 """Prepared e-graphs: the signature, the n-ary core, facts and compiled rules in one program.
 
-Loading rules takes longer than most saturations. So engines that hold them are pooled, and each learns a rule
-when it has something to match in some graph for the first time.
+For esat's own engine a program is an array of words, read from disk in milliseconds, with which each e-graph
+begins. egglog reads the rules that can matter to a graph anew for each.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 from esat.egraph.algebra.additions import MADE
-from esat.egraph.clearing import with_twins
 from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.content_keys import rules_digest
 from esat.egraph.core import core_program
@@ -23,25 +21,17 @@ from esat.egraph.dims import dims_program
 from esat.egraph.engine import AnyEngine, Engine
 from esat.egraph.facts import FACT_OPERATORS, facts_program
 from esat.egraph.fills import fills_program
-from esat.egraph.kept_rules import PreparedRules, compiled_rules, prepared_rules
-from esat.egraph.loader import LOADING, LOADING_RULES
-from esat.egraph.match_counts import MatchBound, join_of
-from esat.egraph.modules import (
-    Module,
-    Relevance,
-    declared_tables,
-    load_modules,
-    members_of,
-    modules_of,
-    rules_of,
-)
+from esat.egraph.kept_rules import PreparedRules, compiled_rules, machine_program, prepared_rules
+from esat.egraph.modules import Module, Relevance, declared_tables, load_modules, modules_of
 from esat.egraph.numbers import numbers_program
-from esat.egraph.pool import POOL
 from esat.egraph.rule_compiler import RULESET_PREFIX, WIDE_SUFFIX, CompiledRules, compile_rules
-from esat.egraph.rule_program import PROGRAMS_KEPT, SUPERSEDED, RuleProgram
+from esat.egraph.rule_program import PROGRAMS_KEPT, SUPERSEDED, RuleProgram, program_for
+from esat.egraph.saturation_report import rule_name
 from esat.egraph.schedule import RuleStep, Schedule
 from esat.egraph.structure import given_tables, structure_program
+from esat.egraph.term_rows import ROW_TABLES
 from esat.egraph.terms import TermGraph, TermType
+from esat.engine.machine_program import MachineProgram
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.vocabulary import UnknownFormError
 from esat.ops.elementwise.facts import FINITE
@@ -57,8 +47,6 @@ SPARSE_RULES = "rules-sparse"
 """Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
 FINDINGS_KEPT = 64
 """Sets of constructors for which it is remembered which rules can matter."""
-_beyond_esat: set[str] = set()
-"""Digests of programs that use what esat's own engine does not know."""
 _SUPERSEDED_DECLARATIONS = "\n".join(
     f"(constructor {SUPERSEDED}{nary} (MS MS) T :unextractable)" for nary in ("NarySum", "NaryProd")
 )
@@ -103,12 +91,11 @@ class PreparedProgram:
         return self._schedule(range(len(self.modules)))
 
     def schedule_for(self, terms: TermGraph, check_types: bool = False) -> Schedule:
-        """The steps of one round, without rule sets of which no rule can matter to the terms.
+        """The steps of one round, for egglog without rules that cannot matter to the terms.
 
-        Even an empty rule set takes time to run. Rules of the package with the tag ``large`` are left out
-        where all products are small.
+        Rules of the package with the tag ``large`` are left out where all products are small.
         """
-        numbers, is_small = self.relevant(_tables_of(terms)), has_small_products(terms)
+        numbers, is_small = self._numbers_for(terms), has_small_products(terms)
         known = self.schedules.get((numbers, is_small, check_types))
         if known is None:
             kept = [number for number in numbers if not (is_small and self._is_for_large(number))]
@@ -117,13 +104,55 @@ class PreparedProgram:
             _bound(self.schedules)
         return known
 
+    def _numbers_for(self, terms: TermGraph | None) -> tuple[int, ...]:
+        """Numbers of the modules that an engine holds for terms."""
+        if terms is None or self.machine is not None:
+            return tuple(range(len(self.modules)))
+        return self.relevant(_tables_of(terms))
+
+    def engine_for(self, terms: TermGraph | None) -> AnyEngine:
+        """A new engine that holds the rules, and the constructors of terms that the program lacks."""
+        missing = undeclared_constructors(terms, self.program.signature) if terms is not None else []
+        if self.machine is not None:
+            try:
+                own = MatchingEngine.begin(self.machine)
+                own.load(" ".join(record.declaration for record in missing))
+            except UnknownFormError:  # an op of more operands than a table may have columns
+                pass
+            else:
+                return own
+        engine = Engine()
+        load_modules(engine, [self.modules[number] for number in self._numbers_for(terms)])
+        engine.load(" ".join(record.declaration for record in missing))
+        return engine
+
+    @cached_property
+    def machine(self) -> MachineProgram | None:
+        """The program as esat's engine has it; None where egglog is to run it, or has to.
+
+        Users' rules come to those of the package, which are read once.
+        """
+        if self.program.engine != "esat":
+            return None
+        program = self.program
+        selection = _of_package(program.selection)
+        if selection is program.selection:
+            digest = rules_digest(selection, program.signature, program.strict)
+            return machine_program(digest, lambda: _read(self.modules))
+        package = prepared(program_for(selection, program.strict, program.engine))
+        known = {module.text for module in package.modules}
+        own = [module for module in self.modules if module.text not in known]
+        if package.machine is None or len(own) + len(known) > len(self.modules):
+            return _read(self.modules)
+        return _read(own, package.machine)
+
     def _is_for_large(self, number: int) -> bool:
         rule = self.modules[number].rule
         return rule is not None and "large" in rule.tags and rule.name not in self.program.users_rules
 
     def _schedule(self, numbers: Sequence[int]) -> Schedule:
         own = [self.modules[number] for number in numbers]
-        rulesets = frozenset(module.ruleset for module in own)
+        rulesets, users = frozenset(module.ruleset for module in own), self.program.users_rules
         expanding = [name for name in self.rules.expanding if name in rulesets]
         sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
         expanding = [name for name in expanding if name not in sparse]
@@ -147,18 +176,14 @@ class PreparedProgram:
             ),
             RuleStep(sparse, fuel=EXPANDING_FUEL),
         )
-        joins: dict[str, list[MatchBound]] = {}
-        for number in numbers:
-            if number in self.joins:
-                joins.setdefault(self.modules[number].ruleset, []).append(self.joins[number])
         return Schedule(
             tuple(step for step in steps if step.rulesets),
             stabilizing=tuple(name for name in self.rules.rulesets if name in stabilizing),
             outward=tuple(name for name in self.rules.rulesets if name in outward),
             normal=tuple(name for name in self.rules.rulesets if name in normal),
-            watched=self.program.users_rules,
-            joins={ruleset: tuple(rules) for ruleset, rules in joins.items()},
-            rules=rules_of(own),
+            watched=users,
+            watched_rulesets=frozenset(module.ruleset for module in own if rule_name(module.name) in users),
+            rules=tuple(module for module in own if module.ruleset),
         )
 
     @cached_property
@@ -170,29 +195,6 @@ class PreparedProgram:
                 for tag in rule.tags:
                     found.setdefault(tag, set()).add(RULESET_PREFIX + rule.ruleset)
         return found
-
-    @cached_property
-    def joins(self) -> dict[int, MatchBound]:
-        """Users' rules that may have too many matches, by number of module: the package has none."""
-        own = {
-            str(form[1])
-            for file in self.program.selection.files
-            if not file.file.startswith(str(PACKAGE_RULES))
-            for form in file.declarations
-            if head_of(form) in ("relation", "function")
-        }
-        found: dict[int, MatchBound] = {}
-        for number, module in enumerate(self.modules):
-            if module.ruleset and module.rule is not None and module.rule.name in self.program.users_rules:
-                join = join_of(module, self.tables, own)
-                if join is not None:
-                    found[number] = join
-        return found
-
-    @cached_property
-    def loading(self) -> tuple[str, ...]:
-        """The rule sets that load terms."""
-        return members_of(self.modules)[LOADING_RULES]
 
     @cached_property
     def tables(self) -> frozenset[str]:
@@ -226,36 +228,6 @@ class PreparedProgram:
         """What :meth:`relevant` asks."""
         return Relevance(self.modules, self.tables)
 
-    def extend(self, engine: AnyEngine, numbers: Iterable[int]) -> None:
-        """Load modules that an engine does not have yet.
-
-        Raises
-        ------
-        RuleError
-            When egglog refuses a rule, at the rule's position.
-        """
-        own = load_modules(engine, [self.modules[number] for number in numbers])
-        # egglog matches against all rows in a rule's first run, and against new rows later: in another order.
-        # So that the history of an engine changes nothing, no graph sees a first run.
-        rules = tuple(module.member for module in own if module.ruleset)
-        if rules and isinstance(engine, Engine):
-            engine.execute(f"(run {engine.unite('esat-first', rules)} 1)")
-
-    @cached_property
-    def at_once(self) -> frozenset[int]:
-        """Numbers of the modules that are loaded before terms are; saturation loads the others.
-
-        Rules of users are among them, so that what is wrong with them is told before anything runs.
-        """
-        users = self.program.users_rules
-        return frozenset(
-            number
-            for number, module in enumerate(self.modules)
-            if not module.ruleset
-            or module.ruleset == LOADING_RULES
-            or (module.rule is not None and module.rule.name in users)
-        )
-
 
 def _bound(known: dict[Any, Any]) -> None:
     """Forget what was found first, where much was found: there is no end to the graphs of a process."""
@@ -267,7 +239,7 @@ def _prepare(program: RuleProgram) -> PreparedRules:
     compiled = _compiled(program)
     layers = (
         program.signature.program,
-        LOADING,
+        ROW_TABLES,
         facts_program(program.strict, _asks_what_is_finite(program)),
         core_program(program.signature, program.strict),
         fills_program(program.signature),
@@ -276,21 +248,17 @@ def _prepare(program: RuleProgram) -> PreparedRules:
         numbers_program(),
         _SUPERSEDED_DECLARATIONS,
     )
-    texts = with_twins([*layers, *(_marking_superseded(chunk.text) for chunk in compiled.chunks)])
-    own = [
-        replace(chunk, text=text) for chunk, text in zip(compiled.chunks, texts[len(layers) :], strict=True)
-    ]
-    modules = modules_of(texts[: len(layers)], own)
+    own = [replace(chunk, text=_marking_superseded(chunk.text)) for chunk in compiled.chunks]
+    modules = modules_of(layers, own)
     return PreparedRules(modules, compiled.rulesets, compiled.expanding)
 
 
 def _compiled(program: RuleProgram) -> CompiledRules:
     """All rules; those of the package, which are many, are compiled once for whatever a user adds."""
-    files = program.selection.files
-    package = RuleSelection(tuple(file for file in files if file.file.startswith(str(PACKAGE_RULES))))
+    package = _of_package(program.selection)
     digest = rules_digest(package, program.signature, program.strict)
     known = compiled_rules(digest, package.rules, lambda: _compile(program, package))
-    return known if package.files == files else _compile(program, program.selection, known)
+    return known if package == program.selection else _compile(program, program.selection, known)
 
 
 def _compile(
@@ -328,11 +296,10 @@ def prepared(program: RuleProgram) -> PreparedProgram:
     return PreparedProgram(program, prepared_rules(digest, rules, lambda: _prepare(program)))
 
 
-@contextmanager
-def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Iterator[AnyEngine]:
-    """An engine that holds what a program has to say of some terms, for the length of a ``with`` block.
+def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> AnyEngine:
+    """A new engine that holds what a program has to say of some terms, ready to load them.
 
-    It has the constructors of these terms that the program lacks, too, and is ready to load them.
+    It has the constructors of these terms that the program lacks, too.
 
     Parameters
     ----------
@@ -346,35 +313,21 @@ def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Ite
     RuleError
         When egglog refuses a rule, at the rule's position.
     """
-    rules = prepared(program)
-    if terms is None:
-        numbers: Sequence[int] = range(len(rules.modules))
-    else:
-        numbers = rules.relevant(_tables_of(terms))
-    first = [number for number in numbers if number in rules.at_once]
-    missing = undeclared_constructors(terms, program.signature) if terms is not None else []
-    declarations = {record.name: record.declaration for record in missing}
+    return prepared(program).engine_for(terms)
 
-    def extend(engine: AnyEngine) -> None:
-        rules.extend(engine, first)
-        for name, declaration in declarations.items():
-            if name not in engine.declared:
-                engine.execute(declaration)
-                engine.declared[name] = declaration
 
-    def suits(engine: AnyEngine) -> bool:
-        return all(engine.declared.get(name, text) == text for name, text in declarations.items())
+def _of_package(selection: RuleSelection) -> RuleSelection:
+    """The rules among others that come with esat."""
+    files = tuple(file for file in selection.files if file.file.startswith(str(PACKAGE_RULES)))
+    return selection if files == selection.files else RuleSelection(files)
 
-    with ExitStack() as stack:
-        if program.engine == "esat" and program.digest not in _beyond_esat:
-            try:
-                engine = stack.enter_context(POOL.engine(program.digest, MatchingEngine, extend, suits))
-            except UnknownFormError:
-                _beyond_esat.add(program.digest)
-        if program.engine != "esat" or program.digest in _beyond_esat:
-            engine = stack.enter_context(POOL.engine(program.digest, Engine, extend, suits))
-        engine.unite(LOADING_RULES, rules.loading)
-        yield engine
+
+def _read(modules: Sequence[Module], known: MachineProgram | None = None) -> MachineProgram | None:
+    """The program of modules and what is known before them; None if it is beyond esat's engine."""
+    try:
+        return MatchingEngine.program_of((module.text for module in modules), known)
+    except UnknownFormError:
+        return None
 
 
 def has_small_products(terms: TermGraph) -> bool:

@@ -52,7 +52,7 @@ class RuleProgram:
     selection: RuleSelection
     strict: bool
     digest: str
-    engine: EngineName = "egglog"
+    engine: EngineName = "esat"
 
     @cached_property
     def users_rules(self) -> frozenset[str]:
@@ -69,7 +69,7 @@ class RuleProgram:
 _programs: OrderedDict[str, RuleProgram] = OrderedDict()
 
 
-def program_for(selection: RuleSelection, strict: bool = False, engine: EngineName = "egglog") -> RuleProgram:
+def program_for(selection: RuleSelection, strict: bool = False, engine: EngineName = "esat") -> RuleProgram:
     """The program of a rule selection; the last few are remembered."""
     signature = signature_of_registered()
     digest = program_digest(selection, signature, strict, engine)

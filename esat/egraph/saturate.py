@@ -12,15 +12,12 @@ that reduction replaces later are among it, and some programs are found through 
 Reduction is saturated before each flattening step: flattening an unreduced sum never ends for some of them
 (``core.egg``). Rounds go on until one changes nothing, or a budget of e-nodes or matches is used up; both
 grow with the graph, and are checked between any two steps, and within one after every few repetitions of what
-it saturates. What one step costs is bounded beforehand: a rule set that has shown to explode, or is not
-trusted, runs with a match limit per rule, and one that is predicted to take most of the time left, where a
-user limits it, is left out (:mod:`esat.egraph.forecast`).
+it saturates. A rule set that has shown to explode, or is not trusted, runs with a match limit per rule.
 Rules of stabilization run to their end after what a budget ended.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,8 +27,7 @@ from typing import NamedTuple
 
 from esat.egraph.algebra.phase import Algebra
 from esat.egraph.engine import AnyEngine
-from esat.egraph.match_counts import Counts, MatchBound, Tables
-from esat.egraph.runner import BudgetExhaustedError, Runner, RunOutcome
+from esat.egraph.runner import BudgetExhaustedError, Runner
 from esat.egraph.saturation_report import (
     RuleLog,
     SaturationReport,
@@ -42,6 +38,7 @@ from esat.egraph.saturation_report import (
 )
 from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
 from esat.egraph.terms import TermGraph
+from esat.engine.schedules import RulesetRun, ScheduleOutcome
 from esat.errors import EsatWarning, SaturationError
 
 SPARSE_ROUNDS = 5
@@ -57,16 +54,8 @@ def rounds_beyond(terms: TermGraph) -> int:
 EXPLOSIVE_GROWTH = 3.0
 """A step that multiplies the e-nodes by this runs with a match limit from then on."""
 
-_LARGEST_SHARE = 0.5
-"""What may take more than this of the time, matches or e-nodes that are left is left out of the round."""
-
-_MOST_RELATED = 40
-"""Times the fuel that a user's rule may have of new ones, where its patterns are related."""
-
-_MATCHES_A_SECOND = 100_000
-"""Matches that a rule may have for each second left: half of what egglog finds, with a new term for each."""
-
-_FUEL = "(let-scheduler esat-fuel (back-off :match-limit {} :ban-length 1))"
+_USERS_MATCHES_A_NODE = 4
+"""New matches that a user's rule may have in a run for each e-node, if that is more than the fuel."""
 
 _HARMLESS_NODES = 2_000
 """Below this many e-nodes growth is no sign of anything."""
@@ -89,30 +78,40 @@ OUTWARD_STEPS = 256
 """Operations that scalars and signs are drawn out of in a round, one after the other."""
 
 
-class _Programs(NamedTuple):
+class _Schedules(NamedTuple):
     """What the layer runs: what brings its index up to date, what rules of files read, and normalization."""
 
-    indexed: str
-    known: str
-    lift: str
-    reduce: str
-    flatten: str
+    indexed: tuple[RulesetRun, ...]
+    known: tuple[RulesetRun, ...]
+    lift: tuple[RulesetRun, ...]
+    reduce: tuple[RulesetRun, ...]
+    flatten: tuple[RulesetRun, ...]
+
+
+def _run(*names: str) -> RulesetRun:
+    return RulesetRun(names)
+
+
+def _saturated(*names: str) -> RulesetRun:
+    return RulesetRun(names, is_saturated=True)
 
 
 @lru_cache(maxsize=64)
-def _programs(normal: tuple[str, ...]) -> _Programs:
-    """The programs of a schedule with these rule sets in the index."""
-    index = f"(saturate (run {{{' '.join(('esat-types', 'esat-index', *normal))}}}))"
-    return _Programs(
-        index,
-        f"(seq {index} (saturate (run {{esat-types esat-known}})))",
-        f"(seq (saturate (run {{esat-lift}})) {index})",
-        f"(seq (run {{esat-reduce}}) (run {{esat-retire}}) {index})",
-        f"(seq (run {{esat-flatten}}) (run {{esat-retire}}) {index})",
+def _schedules(normal: tuple[str, ...]) -> _Schedules:
+    """The schedules with these rule sets in the index."""
+    index = _saturated("esat-types", "esat-index", *normal)
+    return _Schedules(
+        (index,),
+        (index, _saturated("esat-types", "esat-known")),
+        (_saturated("esat-lift"), index),
+        (_run("esat-reduce"), _run("esat-retire"), index),
+        (_run("esat-flatten"), _run("esat-retire"), index),
     )
 
 
-_CLOSE = "(seq (run {esat-view}) (saturate (run {esat-types esat-fold})) (saturate (run {esat-facts})))"
+_FACTOR = (_saturated("esat-factor"),)
+_FACTORED = (_run("esat-factored"),)
+_CLOSE = (_run("esat-view"), _saturated("esat-types", "esat-fold"), _saturated("esat-facts"))
 
 
 def saturate(
@@ -170,15 +169,14 @@ class _Saturation:
     grown_by: dict[tuple[str, ...], RuleLog] = field(default_factory=dict)
     limited: set[str] = field(default_factory=set)
     exhausted: set[str] = field(default_factory=set)
-    unrun: set[str] = field(default_factory=set)
+    left_out: frozenset[str] = frozenset()
     held_back: bool = False
     broken_off: bool = False
     endless: RuleLog = field(default_factory=RuleLog)
-    counts: dict[str, Counts] = field(default_factory=dict)
-    programs: _Programs = field(init=False)
+    schedules: _Schedules = field(init=False)
 
     def __post_init__(self) -> None:
-        self.programs = _programs(self.schedule.normal)
+        self.schedules = _schedules(self.schedule.normal)
 
     def run(self) -> SaturationReport:
         runner = self.runner
@@ -256,9 +254,9 @@ class _Saturation:
 
     def stabilizing_round(self) -> bool:
         """Run one round of the rules of stabilization; whether anything changed."""
-        self.step("esat-known", self.programs.known)
+        self.step("esat-known", self.schedules.known)
         changed = self.run_together(self.schedule.stabilizing)
-        changed |= self.step("esat-lift", self.programs.lift)
+        changed |= self.step("esat-lift", self.schedules.lift)
         changed |= self.normalize()
         return self.step("esat-facts", _CLOSE) or changed
 
@@ -266,13 +264,13 @@ class _Saturation:
         """Run one round; whether anything changed."""
         changed = False
         if self.schedule.core:
-            self.step("esat-known", self.programs.known)
+            self.step("esat-known", self.schedules.known)
         for rules in self.schedule.steps:
             if rules.rounds is None or self.runner.round <= rules.rounds:
                 changed |= self.rule_step(rules)
         if not self.schedule.core:
             return self.step("esat-facts", _CLOSE) or changed
-        changed |= self.step("esat-lift", self.programs.lift)
+        changed |= self.step("esat-lift", self.schedules.lift)
         changed |= self.normalize()
         changed |= self.draw_outward()
         changed |= self.step("esat-facts", _CLOSE)
@@ -291,7 +289,7 @@ class _Saturation:
                 return step > 0
             matches = self.runner.matches - before
             first = first or matches
-            self.step("esat-lift", self.programs.lift)
+            self.step("esat-lift", self.schedules.lift)
             self.normalize()
             if matches > first:
                 break
@@ -301,12 +299,12 @@ class _Saturation:
         """Find common factors and add the factored forms; whether anything changed."""
         changed = False
         for _ in range(FACTORINGS):
-            self.step("esat-index", self.programs.indexed)
-            changed |= self.step("esat-factor", "(saturate (run {esat-factor}))")
-            if not self.step("esat-factored", "(run {esat-factored})"):
+            self.step("esat-index", self.schedules.indexed)
+            changed |= self.step("esat-factor", _FACTOR)
+            if not self.step("esat-factored", _FACTORED):
                 return changed
             changed = True
-            self.step("esat-index", self.programs.indexed)
+            self.step("esat-index", self.schedules.indexed)
             self.normalize()
         return changed
 
@@ -317,22 +315,22 @@ class _Saturation:
         """
         changed = False
         for _ in range(FLATTENINGS):
-            while self.step("esat-reduce", self.programs.reduce):
+            while self.step("esat-reduce", self.schedules.reduce):
                 changed = True
-            if not self.step("esat-flatten", self.programs.flatten):
+            if not self.step("esat-flatten", self.schedules.flatten):
                 return changed
             changed = True
         return changed
 
     # ---- steps
 
-    def step(self, ruleset: str, program: str) -> bool:
+    def step(self, ruleset: str, runs: tuple[RulesetRun, ...]) -> bool:
         """One step of the layer itself; whether it changed anything."""
         runner = self.runner
-        if runner.is_needless(program):
+        if runner.is_needless(runs):
             return False
-        updated = runner.run(program, (ruleset,)).updated
-        runner.note_end(updated, *(() if updated else (program,)))
+        updated = runner.run(runs, (ruleset,)).updated
+        runner.note_end(updated, *(() if updated else (runs,)))
         return updated
 
     def rule_step(self, rules: RuleStep) -> bool:
@@ -354,107 +352,58 @@ class _Saturation:
         schedule = self.schedule
         if rules.fuel is not None or schedule.check_types or ruleset in self.limited:
             return False
-        return ruleset not in schedule.watched_rulesets and not self.runner.nodes.above(_SMALL_NODES)
+        return ruleset not in schedule.watched_rulesets and self.runner.nodes.exact() <= _SMALL_NODES
 
     def run_together(self, rulesets: tuple[str, ...]) -> bool:
         """Run rule sets one after the other, in one go; whether anything changed."""
-        program = f"(seq {' '.join(f'(run {{{name}}})' for name in rulesets)})"
-        if self.runner.is_needless(program):
+        runs = tuple(_run(name) for name in rulesets)
+        if self.runner.is_needless(runs):
             return False
-        updated = self.run_rules(rulesets, program).updated
-        self.runner.note_end(updated, *(() if updated else (program,)))
+        updated = self.run_rules(rulesets, runs).updated
+        self.runner.note_end(updated, *(() if updated else (runs,)))
         return updated
 
     def run_alone(self, ruleset: str, rules: RuleStep) -> bool:
         """Run one rule set, with a match limit where it needs one; whether anything changed."""
         runner = self.runner
-        fuel = runner.limits.fuel if rules.fuel is None else rules.fuel
-        least = fuel if rules.from_nodes is None else rules.from_nodes
-        limited = ruleset in self.limited or (rules.fuel is not None and runner.nodes.above(least))
-        rulesets = self.without_large_joins(ruleset)
-        if not rulesets:
+        limit = self.limit_of(ruleset, rules)
+        runs = (RulesetRun((ruleset,), limit=limit),)
+        if runner.is_needless(runs):
             return False
-        run = "run-with esat-fuel" if limited else "run"
-        program = f"(seq {' '.join(f'({run} {{{name}}})' for name in rulesets)})"
-        if limited:
-            program = f"{_FUEL.format(fuel)} {program}"
-        if runner.may_take_longer(program, _LARGEST_SHARE * runner.left()):
-            runner.hurried = True
+        outcome = self.run_rules((ruleset,), runs)
+        if outcome.left_out:
             self.hold_back(ruleset)
-            return False
-        if runner.is_needless(program):
-            return False
-        if limited:
-            updated = self.run_limited(ruleset, program, fuel)
-            runner.note_end(updated)
-        else:
-            updated = self.run_rules((ruleset,), program, fuel).updated
-            runner.note_end(updated, *(() if updated else (program,)))
-        return updated
+            self.left_out |= outcome.left_out
+        runner.note_end(outcome.updated, *(() if limit or outcome.updated else (runs,)))
+        return outcome.updated and not (outcome.left_out and not outcome.matches)
 
-    def without_large_joins(self, ruleset: str) -> tuple[str, ...]:
-        """What to run of a rule set: itself, or all of its members but joins with too many matches."""
-        joins = self.schedule.joins.get(ruleset, ())
-        sizes = self.runner.nodes.sizes() if joins else {}
-        doubtful = [join for join in joins if join.most(sizes) > self.most_matches(join)]
-        tables = Tables(self.engine.freeze().functions if doubtful else {})
-        large = []
-        for join in doubtful:
-            counts = self.counts.setdefault(join.name, Counts())
-            counts.renew(join, tables, sizes, self.most_matches(join))
-            if counts.is_large:
-                large.append(join)
-        if not large:
-            return (ruleset,)
-        self.hold_back(ruleset)
-        self.unrun.update(rule_name(join.name) for join in large)
-        members = {join.member for join in large}
-        return tuple(rule.member for rule in self.schedule.rules[ruleset] if rule.member not in members)
+    def limit_of(self, ruleset: str, rules: RuleStep) -> int:
+        """Matches that a rule may have in a run of its rule set; 0: any number."""
+        nodes, fuel = self.runner.nodes.exact(), self.runner.limits.fuel
+        if rules.fuel is not None:
+            least = rules.fuel if rules.from_nodes is None else rules.from_nodes
+            return rules.fuel if nodes > least else 0
+        if ruleset in self.limited:
+            return fuel
+        if ruleset in self.schedule.watched_rulesets:
+            return max(fuel, _USERS_MATCHES_A_NODE * nodes)
+        return 0
 
-    def most_matches(self, join: MatchBound) -> float:
-        """New matches that a rule may have in a run: fewer where its patterns are unrelated."""
-        limits = self.runner.limits
-        if not join.is_related:
-            return limits.fuel
-        nodes = _LARGEST_SHARE * (limits.nodes - self.runner.nodes.exact())
-        matches = _LARGEST_SHARE * (limits.matches - self.runner.matches)
-        limit = min(_MOST_RELATED * limits.fuel, matches, nodes / join.terms if join.terms else math.inf)
-        soon = _MATCHES_A_SECOND * self.runner.left()
-        if soon < limit:
-            self.runner.hurried = True
-        return min(limit, soon)
-
-    def run_limited(self, ruleset: str, program: str, fuel: int) -> bool:
-        """Run a rule set with a match limit; whether anything changed."""
-        nodes = self.runner.nodes
-        before = nodes.sizes()
-        outcome = self.run_rules((ruleset,), program, fuel)
-        # Such a run finds all matches anew, and egglog calls it a change that they fire once more. What
-        # really changes is seen in the tables: a term has a row, and so have the facts of each class.
-        if not outcome.updated or nodes.sizes() != before:
-            return outcome.updated
-        # It says "updated" also of a run with a match limit that left rules out and did nothing else.
-        if not any(outcome.changes):
-            self.hold_back(ruleset)
-        return False
-
-    def run_rules(self, rulesets: tuple[str, ...], program: str, fuel: int = 0) -> RunOutcome:
+    def run_rules(self, rulesets: tuple[str, ...], runs: tuple[RulesetRun, ...]) -> ScheduleOutcome:
         """Run rules of files, and find out whether one rule set explodes; what it did."""
         runner, nodes = self.runner, self.runner.nodes
-        # Fewer e-nodes than that are no part of any decision below, which are about one rule set.
-        if len(rulesets) == 1 and nodes.most > min(fuel, _SMALL_NODES):
-            nodes.exact()
-        before, most = nodes.last, nodes.most
-        outcome = runner.run(program, rulesets)
+        before = nodes.exact()
+        outcome = runner.run(runs, rulesets)
         if outcome.updated:
             runner.recent.add(outcome.matches)
         if self.schedule.check_types:
             runner.run_types_after(outcome)
         if len(rulesets) == 1:
-            explosive = nodes.above(max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before))
-            if explosive or max(outcome.matches.values(), default=0) > max(fuel, before):
+            explosive = nodes.exact() > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before)
+            most = max(outcome.matches.values(), default=0)
+            if explosive or most > max(runner.limits.fuel, before):
                 self.limited.update(rulesets)
-        self.growth[rulesets] = self.growth.get(rulesets, 0) + max(nodes.most - most, 0)
+        self.growth[rulesets] = self.growth.get(rulesets, 0) + max(nodes.exact() - before, 0)
         self.grown_by.setdefault(rulesets, RuleLog()).add(outcome.matches)
         return outcome
 
@@ -476,13 +425,14 @@ class _Saturation:
 
     def warn(self, report: SaturationReport) -> str:
         """Tell of watched rules that had no end; what there was to tell."""
-        if report.complete or not (self.unrun or self.schedule.watched):
+        if report.complete or not self.schedule.watched:
             return ""
         logs = (self.runner.previous, self.runner.recent, self.endless)
         matched = [rule for log in logs for rule in log.statistics()]
         watched = [rule for rule in matched if rule.name in self.schedule.watched and rule.matches]
         watched.sort(key=lambda rule: -rule.matches)
-        names = list(dict.fromkeys([*sorted(self.unrun), *(rule.name for rule in watched)]))[:3]
+        left_out = sorted({rule_name(name) for name in self.left_out} & self.schedule.watched)
+        names = list(dict.fromkeys([*left_out, *(rule.name for rule in watched)]))[:3]
         if not names:
             return ""
         message = (

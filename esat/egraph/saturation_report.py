@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from esat.egraph.algebra.findings import Finding
 from esat.records import record
@@ -17,19 +16,12 @@ StopReason = Literal["saturated", "round limit", "match limit", "node limit", "t
 one run, or the matches of all rules used up their budget. The other limits are those of the budgets.
 """
 
-_TOLD_SECONDS = 0.001
-"""egglog tells times in whole milliseconds."""
-
-_MILLISECONDS_AS_MICROSECONDS = 1000.0
-"""egglog 13.2 reports milliseconds in the microseconds of its timedeltas."""
-
 
 @record(frozen=True, slots=True)
 class RuleStatistics:
     """How often a rule matched (matches without effect included), and the seconds it took.
 
-    egglog's clock of a rule counts whole milliseconds. The time of a step that it does not account for is
-    shared among the rules that matched in it, by their matches.
+    The time of a step is shared among the rules that matched in it, by their matches.
     """
 
     name: str
@@ -50,7 +42,7 @@ class StepTrace:
     seconds
         Wall time.
     nodes
-        E-nodes afterwards, or as they were counted last: see :class:`SaturationTrace`.
+        E-nodes afterwards.
     updated
         Whether anything changed.
     """
@@ -68,14 +60,10 @@ class SaturationTrace:
 
     Attributes
     ----------
-    counts_steps
-        Whether e-nodes are counted after each step that changed something, which takes as long as a small
-        one; else between rounds, and where a decision needs their number.
     steps
         In order.
     """
 
-    counts_steps: bool = True
     steps: list[StepTrace] = field(default_factory=list)
 
 
@@ -136,40 +124,31 @@ class SaturationReport:
 
 @dataclass(slots=True)
 class RuleLog:
-    """Adds up egglog's reports, rule by rule.
+    """Adds up what rules did in runs.
 
     The compiler turns one rule into several, called ``name``, ``name#1``, ...; they count as one.
+
+    Attributes
+    ----------
+    runs
+        Matches of the rules that matched, and the seconds that it took.
     """
 
-    runs: list[tuple[Mapping[str, int], Mapping[str, float]]] = field(default_factory=list)
+    runs: list[tuple[Mapping[str, int], float]] = field(default_factory=list)
 
-    def add(self, matches: Mapping[str, int], seconds: float = 0.0, report: Any = None) -> None:
-        """Add a run.
-
-        Parameters
-        ----------
-        matches
-            Of the rules that matched.
-        seconds
-            What it took.
-        report
-            egglog's, which tells how long rules took that took long.
-        """
-        known: dict[str, float] = {}
-        if report is not None and seconds >= _TOLD_SECONDS:
-            times = report.search_and_apply_time_per_rule.items()
-            known = {name: true_seconds(time) for name, time in times if time}
-        self.runs.append((matches, dict(_shared_time(known, matches, seconds))))
+    def add(self, matches: Mapping[str, int], seconds: float = 0.0) -> None:
+        """Add a run."""
+        self.runs.append((matches, seconds))
 
     def statistics(self) -> tuple[RuleStatistics, ...]:
         """All rules that matched, most matches first, then by name."""
         matches: dict[str, int] = {}
         seconds: dict[str, float] = {}
-        for counts, times in self.runs:
+        for counts, taken in self.runs:
+            share = taken / max(sum(counts.values()), 1)
             for name, count in counts.items():
                 matches[name] = matches.get(name, 0) + count
-            for name, time in times.items():
-                seconds[name] = seconds.get(name, 0.0) + time
+                seconds[name] = seconds.get(name, 0.0) + share * count
         found: dict[str, RuleStatistics] = {}
         for name, count in matches.items():
             rule = rule_name(name)
@@ -180,26 +159,9 @@ class RuleLog:
         return tuple(sorted(found.values(), key=lambda rule: (-rule.matches, rule.name)))
 
 
-def _shared_time(
-    known: Mapping[str, float], counts: Mapping[str, int], seconds: float
-) -> Iterator[tuple[str, float]]:
-    """The time of each rule in a run of so many seconds, of which some are known."""
-    yield from known.items()
-    rest = {name: count for name, count in counts.items() if name not in known}
-    share = (seconds - sum(known.values())) / max(sum(rest.values()), 1)
-    if share > 0.0:
-        for name, count in rest.items():
-            yield name, share * count
-
-
 def rule_name(name: str) -> str:
     """The name a rule has in its file."""
     return name.partition("#")[0]
-
-
-def true_seconds(time: timedelta) -> float:
-    """Seconds that a timedelta in one of egglog's reports means."""
-    return time.total_seconds() * _MILLISECONDS_AS_MICROSECONDS
 
 
 def first_names(rules: Iterable[RuleStatistics], count: int) -> tuple[str, ...]:

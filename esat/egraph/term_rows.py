@@ -1,9 +1,8 @@
-"""Terms as rows of numbers, which egglog reads from a file.
+"""Terms as rows of numbers.
 
-egglog compiles each expression that it is told, types and all, in 40 to 110 us. A row of numbers takes less
-than a microsecond (by its command ``input``), and a rule that makes a term of the row as little. So each form
-of term, a constructor with its number of operands, has a rule. An engine is told of it when it first meets
-the form, and keeps it.
+egglog compiles each expression that it is told, types and all, in 40 to 110 us. So each form of term, a
+constructor with its number of operands, has a rule, which makes a term of a row. An engine is told of it when
+it first meets the form.
 """
 
 from __future__ import annotations
@@ -24,27 +23,29 @@ VARIABLES = tuple(f"x{place}" for place in range(COLUMNS))
 _ROW = f"LoadedRow n d b f {' '.join(VARIABLES)}"
 _CLASSES = "esat-load-classes"
 _VALUES = "esat-load-values"
+_TERMS = "esat-load-terms"
 _FORMLESS = -1
 _CONSTANT_ROW = "LoadedConstant n v d"
 _CONSTANT = "(union (N n) (K v d))"
-_TABLES = f"""
+ROW_TABLES = f"""
 (relation LoadedRow ({" ".join(["i64"] * (4 + COLUMNS))}))   ; term, dtype, broadcast word, form, its numbers
 (relation LoadedValue (i64 f64))
 (relation LoadedConstant (i64 f64 i64))
 (ruleset {_CLASSES})
 (ruleset {_VALUES})
+(ruleset {_TERMS})
 (rule (({_ROW})) ((set (dt (N n)) d) (set (bp (N n)) b)) :ruleset {_CLASSES} :name "load-class")
 (rule (({_ROW})) ((delete ({_ROW}))) :ruleset {_VALUES} :name "loaded")
 (rule ((LoadedValue n v)) ((set (val (N n)) v) (delete (LoadedValue n v)))
       :ruleset {_VALUES} :name "load-value")
-(run {_CLASSES} 1)
-(run {_VALUES} 1)
+(rule (({_CONSTANT_ROW})) ({_CONSTANT} (delete ({_CONSTANT_ROW}))) :ruleset {_TERMS} :name "load-constant")
 """
+"""What loads rows, but for the rules of their forms."""
 
 
 @dataclass(slots=True)
 class TermRows:
-    """Rows to load; text, because that is what egglog reads.
+    """Rows to load, as text.
 
     Attributes
     ----------
@@ -77,46 +78,20 @@ class TermRows:
         yield "\n".join(self.constants)
 
     def load(self, engine: AnyEngine) -> None:
-        """Fill the tables of an engine, and make terms of them."""
-        rulesets = [_VALUES, *_rulesets(engine, [*self.forms, *([_CONSTANT] if self.constants else [])])]
+        """Fill the tables of an engine, which holds :data:`ROW_TABLES`, and make terms of them."""
+        new = [action for action in self.forms if action not in engine.forms]
+        for action in new:
+            engine.forms[action] = len(engine.forms)
+        engine.load("\n".join(_rule(engine.forms[action], action) for action in new))
         codes = [*(engine.forms[action] for action in self.forms), _FORMLESS]  # the last one is number -1
         rows = [f"{head}\t{codes[form]}\t{tail}" for head, form, tail in self.rows]
         tables = {"LoadedRow": rows, "LoadedValue": self.values, "LoadedConstant": self.constants}
-        filled = {name: lines for name, lines in tables.items() if lines}
-        engine.insert(filled)
-        engine.execute_again(f"(run {_CLASSES} 1)")
-        engine.execute_again(f"(run {engine.unite('esat-load-rows', tuple(rulesets))} 1)")
+        engine.insert({name: lines for name, lines in tables.items() if lines})
+        for ruleset in (_CLASSES, _TERMS, _VALUES):
+            engine.execute(f"(run {ruleset} 1)")
 
 
-def _rulesets(engine: AnyEngine, actions: Sequence[str]) -> list[str]:
-    """The rule set of each action. The engine is told of those it does not know.
-
-    A rule's first run takes rows in another order than later runs do, so no graph is to see one.
-    """
-    new = [action for action in actions if action not in engine.forms]
-    texts = []
-    if not engine.forms:
-        texts.append(_TABLES)
-        engine.forms[""] = _FORMLESS
-    for action in new:
-        code = engine.forms[action] = len(engine.forms)
-        texts.append(f"(ruleset {_ruleset(code)}) {_rule(code, action)}")
-    if texts:
-        engine.load("\n".join(texts))
-    rulesets = [_ruleset(engine.forms[action]) for action in new]
-    if rulesets:
-        engine.execute(f"(run {engine.unite('esat-first', tuple(rulesets))} 1)")
-    return [_ruleset(engine.forms[action]) for action in actions]
-
-
-def _rule(code: int, action: str) -> str:
+def _rule(form: int, action: str) -> str:
     """The rule of a form; rows are deleted by another one."""
-    tail = f':ruleset {_ruleset(code)} :name "load-row-{code}"'
-    if action == _CONSTANT:
-        return f"(rule (({_CONSTANT_ROW})) ({action} (delete ({_CONSTANT_ROW}))) {tail})"
     numbers = " ".join(name if name in action else "_" for name in VARIABLES)
-    return f"(rule ((LoadedRow n _ _ {code} {numbers})) ({action}) {tail})"
-
-
-def _ruleset(code: int) -> str:
-    return f"esat-load-row-{code}"
+    return f'(rule ((LoadedRow n _ _ {form} {numbers})) ({action}) :ruleset {_TERMS} :name "load-row-{form}")'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from esat.engine import memory as at
 from esat.engine.memory import MachineMemory
@@ -76,7 +77,7 @@ class GrowingArrays:
             if full & flag:
                 self.require(name, max(2 * len(self._arrays[name]), least))
 
-    def write(self, name: str, place: int, words: Sequence[int]) -> None:
+    def write(self, name: str, place: int, words: Sequence[int] | NDArray[np.int64]) -> None:
         """Write words into an array, which grows for them."""
         self.require(name, place + len(words))
         self._arrays[name][place : place + len(words)] = words

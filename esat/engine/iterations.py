@@ -21,7 +21,6 @@ from esat.engine.memory import (
     ITERATIONS,
     LEFT_OUT,
     LIVE,
-    LOG,
     MATCH_LIMIT,
     MATCHES,
     PAUSE_AT,
@@ -46,6 +45,7 @@ from esat.engine.rules import (
     ATOMS,
     BOUND,
     DELETIONS,
+    IS_LEFT_OUT,
     MARK,
     MATCHED,
     REPEAT,
@@ -91,9 +91,6 @@ def run(m: MachineMemory) -> int:
                 return status
             if state[CHANGED] != 0:
                 state[REPEATED + 2 * depth] = 1
-            if state[LOG] < len(schedule):
-                schedule[state[LOG]] = state[CHANGED]
-                state[LOG] += 1
             if status == EXCEEDED:
                 return status
             at += STEP_WORDS
@@ -186,7 +183,7 @@ def _act_on_matches(m: MachineMemory, part: int) -> bool:
 
 
 def _search_rule(m: MachineMemory, rule: int, limit: int) -> int:
-    """Find the matches of a rule that are new; with a limit, all that there are."""
+    """Find the matches of a rule that are new; one that has more than the limit is left out."""
     state, rules = m.state, m.rules
     begin = state[MATCHES]
     has_news = False
@@ -198,20 +195,17 @@ def _search_rule(m: MachineMemory, rule: int, limit: int) -> int:
             return FINISHED
         if m.tables[table + COUNT] > rules[rules[place] + MARK]:
             has_news = True
-    if not has_news and limit == 0:
+    if not has_news:
         return FINISHED
     allowed = state[MATCH_LIMIT] - state[FOUND]
     state[RULE_FOUND] = 0
     state[RULE_LIMIT] = min(limit, allowed) if limit > 0 else allowed
-    if limit > 0:
-        status = _search_anew(m, rule, atoms)
-    else:
-        status = FINISHED
-        number = 0
-        while status == FINISHED and number < end - atoms:
-            status = _search_news(m, rule, number)
-            # The atoms that follow are joined with rows that this one has seen: there are none yet.
-            number = end - atoms if rules[rules[atoms + number] + MARK] == 0 else number + 1
+    status = FINISHED
+    number = 0
+    while status == FINISHED and number < end - atoms:
+        status = _search_news(m, rule, number)
+        # The atoms that follow are joined with rows that this one has seen: there are none yet.
+        number = end - atoms if rules[rules[atoms + number] + MARK] == 0 else number + 1
     if status != FINISHED:
         state[MATCHES] = begin
         return status
@@ -220,23 +214,13 @@ def _search_rule(m: MachineMemory, rule: int, limit: int) -> int:
         if state[RULE_FOUND] > allowed:
             return EXCEEDED
         state[LEFT_OUT] += 1
+        rules[rule + IS_LEFT_OUT] = 1
         return FINISHED
     state[FOUND] += state[RULE_FOUND]
     rules[rule + MATCHED] += state[RULE_FOUND]
-    if limit == 0:
-        for place in range(atoms, end):
-            rules[rules[place] + MARK] = m.tables[rules[rules[place] + TABLE] * TABLE_WORDS + COUNT]
+    for place in range(atoms, end):
+        rules[rules[place] + MARK] = m.tables[rules[rules[place] + TABLE] * TABLE_WORDS + COUNT]
     return FINISHED
-
-
-def _search_anew(m: MachineMemory, rule: int, atoms: int) -> int:
-    """Find all matches of a rule, whatever it has seen."""
-    first = m.rules[atoms] + MARK
-    mark = m.rules[first]
-    m.rules[first] = 0
-    status = _search_news(m, rule, 0)
-    m.rules[first] = mark
-    return status
 
 
 def _search_news(m: MachineMemory, rule: int, number: int) -> int:

@@ -7,7 +7,7 @@ It takes what rules of the package are written in; for what it does not have it 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,18 +18,16 @@ from esat.engine import memory as at
 from esat.engine import rules as r
 from esat.engine.growing_arrays import GrowingArrays
 from esat.engine.iterations import EXCEEDED, GREW, NEEDS_ROOM, PAUSED
+from esat.engine.machine_program import MachineProgram
 from esat.engine.nested_forms import forms_of
-from esat.engine.outcome import ScheduleOutcome
-from esat.engine.rule_words import RulePlaces, action_words, rule_words
+from esat.engine.rule_words import RulePlace, action_words, rule_words
+from esat.engine.schedules import RulesetRun, ScheduleOutcome
 from esat.engine.vocabulary import TableDeclaration, UnknownFormError, Vocabulary, bits_of, float_of
 from esat.errors import SaturationError
 from esat.records import record
-from esat.rules.reader import Sexp
+from esat.rules.reader import Sexp, show
 
-_NOTHING = "esat-nothing"
-"""A rule set without rules."""
-_REST = "(rest)"
-"""A program: what is left of the one that ran."""
+_DECLARING = frozenset({"sort", "constructor", "relation", "function", "ruleset", "rule"})
 _NO_LIMIT = 1 << 62
 _FEW_TERMS = 2_000
 """Terms below which growth is no reason to come back."""
@@ -110,27 +108,72 @@ class MatchingEngine:
 
     Attributes
     ----------
-    failure, modules, declared, forms, functions
+    failure
+        Why it can no longer be used; None while it can.
+    forms
         As of :class:`esat.egraph.engine.Engine`.
+    vocabulary
+        What is declared.
+    arrays
+        Its memory.
     """
 
     failure: BaseException | None = None
-    modules: set[str] = field(default_factory=set)
-    declared: dict[str, str] = field(default_factory=dict)
     forms: dict[str, int] = field(default_factory=dict)
-    functions: set[str] = field(default_factory=set)
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     arrays: GrowingArrays = field(default_factory=GrowingArrays)
-    _rules: list[RulePlaces] = field(default_factory=list)
+    _rules: list[RulePlace] = field(default_factory=list)
     _members: dict[str, list[int]] = field(default_factory=dict)
     _sets: dict[tuple[str, ...], int] = field(default_factory=dict)
-    _united: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _end: int = 1
-    _first: list[list[int]] = field(default_factory=list)
-    _parsed: dict[str, Sequence[Sexp]] = field(default_factory=dict)
     _known_constants: int = 0
-    _begin: int = 0
+    _numbers: dict[tuple[frozenset[str], int], Any] = field(default_factory=dict)
     _counted: Any = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def begin(cls, program: MachineProgram) -> MatchingEngine:
+        """An e-graph that holds a program and no terms."""
+        engine = cls._holding(program)
+        engine._act(program.actions)
+        return engine
+
+    @classmethod
+    def _holding(cls, program: MachineProgram) -> MatchingEngine:
+        engine = cls(vocabulary=program.vocabulary.copy())
+        engine._rules = list(program.rules)
+        engine._members = {name: list(own) for name, own in program.members.items()}
+        engine._end = len(program.arrays["rules"])
+        engine._known_constants = len(program.vocabulary.constants)
+        for name, words in program.arrays.items():
+            engine.arrays.write(name, 0, words)
+        return engine
+
+    @classmethod
+    def program_of(cls, texts: Iterable[str], known: MachineProgram | None = None) -> MachineProgram:
+        """The program of texts, which come to what is known; nothing is run.
+
+        Raises
+        ------
+        UnknownFormError
+            For what this engine does not have.
+        """
+        engine = cls() if known is None else cls._holding(known)
+        actions = [] if known is None else [*known.actions[:-1]]
+        for form in (form for text in texts for form in forms_of(text)):
+            if form[0] in _DECLARING:
+                engine._do(form)
+            else:
+                actions += action_words(engine.vocabulary, (form,))[:-1]
+                engine._write_constants()
+        memory = engine.arrays.memory
+        tables, constants = len(engine.vocabulary.tables), len(engine.vocabulary.constants)
+        arrays = {
+            "tables": memory.tables[: tables * at.TABLE_WORDS],
+            "sorts": memory.sorts,
+            "rules": memory.rules[: engine._end],
+            "registers": memory.registers[: at.CONSTANTS + constants],
+        }
+        return MachineProgram(engine.vocabulary, engine._rules, engine._members, [*actions, r.END], arrays)
 
     # ---- texts
 
@@ -142,21 +185,13 @@ class MatchingEngine:
         UnknownFormError
             For what this engine does not have.
         """
-        for form in forms_of(text):
-            self._do(form, is_kept=True)
+        self.execute(text)
 
     def execute(self, text: str) -> list[Any]:
         """Run a short text; what its commands gave back."""
         return [result for form in forms_of(text) if (result := self._do(form)) is not None]
 
-    def execute_again(self, text: str) -> list[Any]:
-        """As :meth:`execute`, for a text that will be run often."""
-        forms = self._parsed.get(text)
-        if forms is None:
-            forms = self._parsed[text] = forms_of(text)
-        return [result for form in forms if (result := self._do(form)) is not None]
-
-    def _do(self, form: Sexp, is_kept: bool = False) -> ScheduleOutcome | None:
+    def _do(self, form: Sexp) -> ScheduleOutcome | None:
         self._require_sound()
         assert not isinstance(form, str)
         match form:
@@ -166,20 +201,16 @@ class MatchingEngine:
                 self._declare_table(form)
             case ("ruleset", str(name)):
                 self._members.setdefault(str(name), [])
-            case ("unstable-combined-ruleset", str(name), *members):
-                self._united[str(name)] = tuple(map(str, members))
             case ("rule", *_):
                 self._add_rule(form)
             case ("run", str(name), times):
                 step = (r.RUN, self._set_of((str(name),)), 0)
                 return self._finish([(r.REPEAT, 0, 0), step, (r.AGAIN, r.STEP_WORDS, int(str(times)))])
             case ("run-schedule", *steps):
-                return self._finish(list(self._steps(steps, {})))
+                return self._finish(self._steps(steps))
             case _:
                 words = action_words(self.vocabulary, (form,))
                 self._write_constants()
-                if is_kept:
-                    self._first.append(words)
                 self._act(words)
         return None
 
@@ -191,8 +222,6 @@ class MatchingEngine:
 
     def _declare_table(self, form: Sequence[Sexp]) -> None:
         table = self.vocabulary.declare_table(form)
-        if form[0] == "function":
-            self.functions.add(str(form[1]))
         words = [0] * at.TABLE_WORDS
         words[at.INPUTS], words[at.WIDTH] = len(table.inputs), len(table.columns)
         words[at.MERGE], words[at.IS_CONSTRUCTOR] = table.merge, int(table.is_constructor)
@@ -262,112 +291,88 @@ class MatchingEngine:
                 return
             self.arrays.grow()
 
-    # ---- running
+    def unite_multisets(
+        self, terms: str, number: int, constructor: str, sides: Sequence[Sequence[int]]
+    ) -> None:
+        """As of :class:`esat.egraph.engine.Engine`, for multisets of any length."""
+        classes = {row.inputs[0]: row.output for row in self._frozen(self.vocabulary.tables[terms]).rows}
+        table = self.vocabulary.tables[constructor]
+        multisets = [
+            self._multiset(sort, [classes[operand] for operand in side])
+            for sort, side in zip(table.inputs, sides, strict=True)
+        ]
+        self.put(table, [*multisets, classes[number]])
+        self._act([r.END])  # rebuilds
 
-    def unite(self, name: str, members: tuple[str, ...]) -> str:
-        """The rule set that unites others, made on first demand and called ``name``, or like it."""
-        united = name
-        number = 0
-        while self._united.get(united, members) != members or united in self._members:
-            number += 1
-            united = f"{name}@{number}"
-        self._united[united] = members
-        return united
+    def _multiset(self, sort: str, elements: Sequence[int]) -> int:
+        """The multiset of classes."""
+        number = self.vocabulary.containers[sort]
+        self.arrays.write("scratch", 0, sorted(elements))
+        while True:
+            found: int = self.arrays.functions["interned"](self.arrays.memory, number, 0, len(elements))
+            if found >= 0:
+                return found
+            self.arrays.grow()
+
+    # ---- running
 
     def _set_of(self, names: tuple[str, ...]) -> int:
         """Where the list of the rules of some rule sets stands."""
         place = self._sets.get(names)
         if place is None:
-            rules = [rule for name in names for rule in self._rules_in(name)]
-            words = [len(rules), *(self._rules[rule].rule for rule in rules)]
-            place = self._sets[names] = self._append(words)
+            if missing := [name for name in names if name not in self._members]:
+                raise SaturationError(f"there is no rule set {missing[0]}")
+            rules = [self._rules[rule].address for name in names for rule in self._members[name]]
+            place = self._sets[names] = self._append([len(rules), *rules])
         return place
 
-    def _rules_in(self, name: str) -> Iterator[int]:
-        if name in self._united:
-            for member in self._united[name]:
-                yield from self._rules_in(member)
-        elif name in self._members:
-            yield from self._members[name]
-        else:
-            raise SaturationError(f"there is no rule set {name}")
-
-    def _steps(
-        self, forms: Sequence[Sexp], limits: dict[str, int], place: int = 0
-    ) -> Iterator[tuple[int, int, int]]:
-        """A schedule as steps of the machine."""
+    def _steps(self, forms: Sequence[Sexp], place: int = 0) -> Iterator[tuple[int, int, int]]:
+        """A schedule of a text as steps of the machine."""
         for form in forms:
-            assert not isinstance(form, str)
-            more: list[tuple[int, int, int]] = []
             match form:
-                case ("let-scheduler", str(name), ("back-off", ":match-limit", limit, ":ban-length", "1")):
-                    limits[str(name)] = int(str(limit))
                 case ("run", str(ruleset)):
                     more = [(r.RUN, self._set_of((str(ruleset),)), 0)]
-                case ("run-with", str(scheduler), str(ruleset)) if scheduler in limits:
-                    more = [(r.RUN, self._set_of((str(ruleset),)), limits[str(scheduler)])]
                 case ("seq", *steps):
-                    more = list(self._steps(steps, limits, place))
+                    more = list(self._steps(steps, place))
                 case ("saturate", *steps):
-                    inner = list(self._steps(steps, limits, place + r.STEP_WORDS))
+                    inner = list(self._steps(steps, place + r.STEP_WORDS))
                     more = [(r.REPEAT, 0, 0), *inner, (r.AGAIN, place + r.STEP_WORDS, 0)]
                 case _:
-                    raise UnknownFormError(f"the schedule {form[0]}")
+                    raise UnknownFormError(f"the schedule {show(form)}")
             place += r.STEP_WORDS * len(more)
             yield from more
 
-    def schedule(self, program: str, names: Mapping[str, str]) -> list[tuple[int, int, int]]:
-        """Steps of a program with names of rule sets in braces; what takes their places may be nothing.
+    def schedule(self, runs: Iterable[RulesetRun]) -> Sequence[int]:
+        """What :meth:`run_schedule` runs for a schedule."""
+        steps: list[int] = []
+        for run in runs:
+            begin = len(steps) + r.STEP_WORDS
+            step = [r.RUN, self._set_of(run.rulesets), run.limit]
+            steps += [r.REPEAT, 0, 0, *step, r.AGAIN, begin, 0] if run.is_saturated else step
+        return steps
 
-        None for the rest of a program that is running.
+    def run_schedule(self, command: Sequence[int], most_matches: float = math.inf) -> ScheduleOutcome:
+        """Run what :meth:`schedule` made, until it is done or has had so many matches.
+
+        It comes back, too, when the terms have doubled and every second or so; :meth:`go_on` does the rest.
         """
-        if program == _REST:
-            return []
-        for name, instead in names.items():
-            program = program.replace(f" {{{name}}})", f" {instead or _NOTHING})")
-        self._members.setdefault(_NOTHING, [])
-        forms = self._parsed.get(program)
-        if forms is None:
-            forms = self._parsed[program] = forms_of(program)
-        return list(self._steps(forms, {}))
-
-    def run_schedule(
-        self,
-        command: Sequence[tuple[int, int, int]],
-        program: str,
-        names: Mapping[str, str],
-        most_matches: float = math.inf,
-    ) -> ScheduleOutcome:
-        """Run what :meth:`schedule` made of a program, until it is done or has had so many matches.
-
-        It comes back, too, when the terms have doubled and every second or so, with the rest of the program.
-        """
-        return self._run(command, most_matches) if command else self._go_on(most_matches)
-
-    def _run(self, steps: Sequence[tuple[int, int, int]], most_matches: float = math.inf) -> ScheduleOutcome:
-        """Run steps from the first one."""
-        words = [word for step in steps for word in step] + [r.STOP]
+        words = [*command, r.STOP]
         self.arrays.write("schedule", 0, words)
         state = self.arrays.memory.state
         state[at.PHASE : at.DEPTH + 1] = 0
         state[at.LEFT_OUT] = state[at.EXCEEDED_LIMIT] = 0
-        self._begin = state[at.LOG] = len(words)
         state[at.REPEATED : at.REPEATED + 2] = 0
-        return self._go_on(most_matches)
+        return self.go_on(most_matches)
 
-    def _finish(self, steps: Sequence[tuple[int, int, int]]) -> ScheduleOutcome:
+    def _finish(self, steps: Iterable[Sequence[int]]) -> ScheduleOutcome:
         """Run steps to their end."""
-        outcome = self._run(steps)
-        while outcome.rest:
-            more = self._go_on(math.inf)
-            matches = {name: outcome.matches.get(name, 0) for name in {*outcome.matches, *more.matches}}
-            for name, count in more.matches.items():
-                matches[name] += count
-            outcome = more._replace(matches=matches)
+        outcome = self.run_schedule([word for step in steps for word in step])
+        while outcome.is_unfinished:
+            outcome = outcome.followed_by(self.go_on())
         return outcome
 
-    def _go_on(self, most_matches: float) -> ScheduleOutcome:
-        """Run what is left of the steps, as far as a call goes."""
+    def go_on(self, most_matches: float = math.inf) -> ScheduleOutcome:
+        """Run what is left of the schedule, as far as a call goes."""
         self._require_sound()
         state = self.arrays.memory.state
         state[at.FOUND] = state[at.VISITED] = 0
@@ -384,19 +389,19 @@ class MatchingEngine:
             self.failure = error
             raise
         self._require_consistent()
-        memory = self.arrays.memory
+        state = self.arrays.memory.state
         return ScheduleOutcome(
-            bool(memory.state[at.REPEATED] or memory.state[at.LEFT_OUT]),
+            bool(state[at.REPEATED] or state[at.LEFT_OUT]),
             self._counts(),
-            [bool(change) for change in memory.schedule[self._begin : memory.state[at.LOG]].tolist()],
-            rest=_REST if status in (GREW, PAUSED) else "",
-            exceeded=status == EXCEEDED,
+            status in (GREW, PAUSED),
+            status == EXCEEDED,
+            self._left_out() if state[at.LEFT_OUT] else frozenset(),
         )
 
     def _counters(self) -> Any:
         """Where rules count their matches."""
         if len(self._counted) != len(self._rules):
-            self._counted = np.array([rule.rule + r.MATCHED for rule in self._rules], np.int64)
+            self._counted = np.array([rule.address + r.MATCHED for rule in self._rules], np.int64)
         return self._counted
 
     def _counts(self) -> dict[str, int]:
@@ -407,6 +412,14 @@ class MatchingEngine:
             name = self._rules[number].name
             found[name] = found.get(name, 0) + int(counts[number])
         return found
+
+    def _left_out(self) -> frozenset[str]:
+        """Names of the rules that had too many matches."""
+        words = self.arrays.memory.rules
+        places = self._counters() + (r.IS_LEFT_OUT - r.MATCHED)
+        found = [self._rules[number].name for number in np.nonzero(words[places])[0].tolist()]
+        words[places] = 0
+        return frozenset(found)
 
     def _require_sound(self) -> None:
         if self.failure is not None:
@@ -420,53 +433,38 @@ class MatchingEngine:
             self.failure = SaturationError(reason)
             raise self.failure
 
-    def reset(self) -> None:
-        """Forget all rows but those of the rules' own actions, and what rules have seen of them."""
-        self.arrays.clear()
-        memory = self.arrays.memory
-        tables = (
-            memory.tables.reshape(-1, at.TABLE_WORDS) if len(memory.tables) % at.TABLE_WORDS == 0 else None
-        )
-        assert tables is not None
-        for word in (at.ROWS, at.COUNT, at.CAPACITY, at.LIVE, at.SLOTS):
-            tables[:, word] = 0
-        tables[:, at.INDEXES :] = 0
-        notes = [place for rule in self._rules for place in (*rule.marks, *rule.starts)]
-        memory.rules[np.array(notes, np.int64)] = 0
-        for words in self._first:
-            self._act(words)
-
     # ---- reading
 
-    def _live(self, table: TableDeclaration) -> tuple[Any, Any]:
-        """Flags and values of the rows of a table."""
+    def _frozen(self, table: TableDeclaration) -> FrozenTable:
+        """A table with its rows."""
         memory = self.arrays.memory
         words = memory.tables[table.number * at.TABLE_WORDS :][: at.TABLE_WORDS]
         if not words[at.LIVE]:
-            return [], np.zeros((0, len(table.columns)), np.int64)
+            return FrozenTable(table, [], np.zeros((0, len(table.columns)), np.int64))
         width, begin, count = int(words[at.WIDTH]) + 1, int(words[at.ROWS]), int(words[at.COUNT])
         rows = memory.cells[begin : begin + count * width].reshape(count, width)
         rows = rows[(rows[:, 0] & at.DEAD) == 0]
-        return (rows[:, 0] != 0).tolist(), rows[:, 1:].copy()
+        return FrozenTable(table, (rows[:, 0] != 0).tolist(), rows[:, 1:].copy())
 
     def freeze(self) -> FrozenTables:
         """All tables with their rows."""
-        return FrozenTables(
-            {name: FrozenTable(table, *self._live(table)) for name, table in self.vocabulary.tables.items()}
-        )
-
-    def all_sizes(self) -> list[tuple[str, int]]:
-        """Names and rows of all tables."""
-        live = self.arrays.memory.tables[at.LIVE :: at.TABLE_WORDS]
-        return [(name, int(live[table.number])) for name, table in self.vocabulary.tables.items()]
+        self._require_sound()
+        return FrozenTables({name: self._frozen(table) for name, table in self.vocabulary.tables.items()})
 
     def sizes(self) -> dict[str, int]:
         """Rows of every table, by name."""
-        return dict(self.all_sizes())
+        self._require_sound()
+        live = self.arrays.memory.tables[at.LIVE :: at.TABLE_WORDS].tolist()
+        return dict(zip(self.vocabulary.tables, live, strict=False))
 
-    def rows(self) -> int:
-        """Rows of all tables together."""
-        return int(self.arrays.memory.tables[at.LIVE :: at.TABLE_WORDS].sum())
+    def rows_of(self, tables: frozenset[str]) -> int:
+        """Rows of some tables together."""
+        known = self.vocabulary.tables
+        numbers = self._numbers.get((tables, len(known)))
+        if numbers is None:
+            own = [table.number for name, table in known.items() if name in tables]
+            numbers = self._numbers[tables, len(known)] = np.array(own, np.int64)
+        return int(self.arrays.memory.tables[at.LIVE :: at.TABLE_WORDS][numbers].sum())
 
     @property
     def values(self) -> ValueConverter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from esat.engine import primitive_names as names
 from esat.engine import primitives
@@ -11,7 +12,6 @@ from esat.engine import rules as r
 from esat.engine.memory import ARGUMENTS, MOST_ARGUMENTS
 from esat.engine.queries import Call, NumberOperand, Operand, RuleQuery, TableAtom
 from esat.engine.vocabulary import UnknownFormError, Vocabulary, literal
-from esat.records import record
 from esat.rules.reader import Sexp, string_value
 
 _TEMPORARY = "\t"
@@ -20,25 +20,10 @@ MOST_VARIABLES = ARGUMENTS
 """Registers of a rule."""
 
 
-@record(frozen=True, slots=True)
-class RulePlaces:
-    """Where the words of a rule are once they stand in memory.
+class RulePlace(NamedTuple):
+    """Where the words of a rule stand, and what its text calls it."""
 
-    Attributes
-    ----------
-    rule
-        The rule itself.
-    marks
-        What its atoms have seen.
-    starts
-        Where plans are noted.
-    name, ruleset
-        Of the text.
-    """
-
-    rule: int
-    marks: tuple[int, ...]
-    starts: tuple[int, ...]
+    address: int
     name: str
     ruleset: str
 
@@ -57,8 +42,8 @@ def options_of(form: Sequence[Sexp]) -> dict[str, str]:
     return found
 
 
-def rule_words(vocabulary: Vocabulary, form: Sequence[Sexp], base: int) -> tuple[list[int], RulePlaces]:
-    """The words of a rule that will stand at ``base``, and their places.
+def rule_words(vocabulary: Vocabulary, form: Sequence[Sexp], base: int) -> tuple[list[int], RulePlace]:
+    """The words of a rule that will stand at ``base``, and where they are.
 
     Raises
     ------
@@ -98,7 +83,7 @@ class _Writer:
     _own: dict[str, Operand] = field(default_factory=dict)
     _made: int = 0
 
-    def rule(self, actions: Sequence[Sexp], name: str, ruleset: str) -> tuple[list[int], RulePlaces]:
+    def rule(self, actions: Sequence[Sexp], name: str, ruleset: str) -> tuple[list[int], RulePlace]:
         for action in actions:
             self.act(action)
         query = self.query
@@ -141,13 +126,7 @@ class _Writer:
             for call in query.calls
         ]
         words[r.ATOM_LIST], words[r.PRIMITIVE_LIST] = place(atoms), place(calls)
-        return words, RulePlaces(
-            self.base,
-            tuple(atom + r.MARK for atom in atoms),
-            tuple(range(starts, starts + len(atoms) ** 2)),
-            name,
-            ruleset,
-        )
+        return words, RulePlace(self.base, name, ruleset)
 
     def _atom(self, atom: TableAtom, starts: int, columns: Sequence[int]) -> list[int]:
         return [self.vocabulary.tables[atom.table].number, 0, starts, *columns]

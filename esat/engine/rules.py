@@ -10,7 +10,8 @@ DELETIONS = 5
 MATCHED = 6  # how often
 ATOM_LIST = 7  # where the addresses of atoms are
 PRIMITIVE_LIST = 8
-RULE_WORDS = 9
+IS_LEFT_OUT = 9  # whether it had too many matches
+RULE_WORDS = 10
 
 # ---- an atom: a table, and what each column is: a variable, or the register of a constant
 TABLE = 0

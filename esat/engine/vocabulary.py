@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 
 from esat.engine.memory import (
     CLASS,
@@ -115,6 +116,10 @@ class Vocabulary:
     classes: set[str] = field(default_factory=set)
     others: set[str] = field(default_factory=lambda: {"Unit", "String", "bool"})
     constants: dict[int, int] = field(default_factory=dict)
+
+    def copy(self) -> Vocabulary:
+        """The same declarations, to which others can be added."""
+        return Vocabulary(*(copy(getattr(self, own.name)) for own in fields(self)))
 
     def declare_sort(self, form: Sequence[Sexp]) -> None:
         """``(sort name)``, or one of multisets, pairs, functions or vectors."""

@@ -6,7 +6,6 @@ Its modules are many; :mod:`esat.optimize.optimizer` imports them for a graph wh
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import replace
 
 from esat.egraph.algebra.findings import FOUND
@@ -58,24 +57,21 @@ def searched(
     RuleError, SaturationError
         For a rule that egglog refuses, an e-graph that breaks off.
     """
-    with ExitStack() as stack:
-        with stage("load rules"):
-            engine = stack.enter_context(prepared_engine(program, terms))
-        with stage("load"):
-            loading.into(engine)
-        with stage("saturate"):
-            if budgets.rounds is not None:
-                budgets = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
-            schedule = prepared(program).schedule_for(terms, check_types)
-            algebra = None if program.strict else Algebra(terms, program.constructors)
-            report = saturate(engine, schedule, budgets, program.constructors, trace, algebra)
-        with stage("read out"):
-            declared = (record.name for record in undeclared)
-            facts = CHECKED_FACTS if check_types else FACTS
-            names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *facts, TableLayout().term_table}
-            others = [name for name in engine.sizes() if name not in names]
-            layout = TableLayout(not_operators=others, facts=facts)
-            arrays = read_out(engine.freeze(), engine.values, layout)
-        with stage("release"):
-            stack.close()
+    with stage("load rules"):
+        engine = prepared_engine(program, terms)
+    with stage("load"):
+        loading.into(engine)
+    with stage("saturate"):
+        if budgets.rounds is not None:
+            budgets = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
+        schedule = prepared(program).schedule_for(terms, check_types)
+        algebra = None if program.strict else Algebra(terms, program.constructors)
+        report = saturate(engine, schedule, budgets, program.constructors, trace, algebra)
+    with stage("read out"):
+        declared = (record.name for record in undeclared)
+        facts = CHECKED_FACTS if check_types else FACTS
+        names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *facts, TableLayout().term_table}
+        others = [name for name in engine.sizes() if name not in names]
+        layout = TableLayout(not_operators=others, facts=facts)
+        arrays = read_out(engine.freeze(), engine.values, layout)
     return arrays, report

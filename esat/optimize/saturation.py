@@ -107,7 +107,7 @@ class SaturationOptimizer:
     keeps: bool = False
     accuracy: Accuracy = "best"
     regimes: bool = False
-    engine: EngineName = "egglog"
+    engine: EngineName = "esat"
 
     def optimize(
         self, graph: FunctionGraph, stage: Stage
@@ -138,7 +138,7 @@ class SaturationOptimizer:
             _tidy.optimize(graph)
             separate_branches(graph)
 
-        trace = SaturationTrace(counts_steps=self.trace is not None)
+        trace = SaturationTrace()
 
         def attempt(selection: RuleSelection) -> Optimized:
             with stage("compile rules"):

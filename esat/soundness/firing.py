@@ -82,11 +82,10 @@ def saturated(
     terms: TermGraph, program: RuleProgram, budgets: Budgets = BUDGETS
 ) -> tuple[SaturationReport, EGraphArrays]:
     """Load terms into an engine with a program, saturate, and read out."""
-    with prepared_engine(program, terms) as engine:
-        load(engine, terms, flatten(terms, program.strict))
-        rules = prepared(program)
-        report = saturate(engine, rules.schedule_for(terms), budgets, program.constructors)
-        return report, read_out(engine.freeze(), engine.values, TableLayout(not_operators=rules.helpers))
+    engine, rules = prepared_engine(program, terms), prepared(program)
+    load(engine, terms, flatten(terms, program.strict))
+    report = saturate(engine, rules.schedule_for(terms), budgets, program.constructors)
+    return report, read_out(engine.freeze(), engine.values, TableLayout(not_operators=rules.helpers))
 
 
 def fires(rule: Rule, program: RuleProgram, operators: Signature | None = None, seed: int = 0) -> Firing:

@@ -84,9 +84,9 @@ def _are_equal(terms: TermGraph) -> bool:
     """Whether the first half of a graph's roots have the values of the second half, one by one."""
     program = program_for(RULES.query(Query([])))
     operators = {*program.constructors, *(term.constructor for term in terms.terms)}
-    with prepared_engine(program, terms) as engine:
-        load(engine, terms, flatten(terms))
-        found = fingerprints(read(engine, operators), Symbols.of(terms))
+    engine = prepared_engine(program, terms)
+    load(engine, terms, flatten(terms))
+    found = fingerprints(read(engine, operators), Symbols.of(terms))
     classes = [int(found.reading.term_class[root]) for root in terms.roots]
     half = len(classes) // 2
     values = [(found.value_of(klass), int(found.shape[klass])) for klass in classes]

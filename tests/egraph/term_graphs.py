@@ -6,13 +6,15 @@ import random
 import numpy as np
 
 from esat.egraph.core import core_program
-from esat.egraph.engine import Engine
-from esat.egraph.loader import LOADING, flatten
+from esat.egraph.engine import AnyEngine
+from esat.egraph.loader import flatten
 from esat.egraph.loader import load as load_plan
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets, Schedule
 from esat.egraph.signature import ConstructorSignature, Signature
+from esat.egraph.term_rows import ROW_TABLES
 from esat.egraph.terms import SCALAR, TermBuilder, TermGraph, TermType, broadcast_word
+from esat.engine.matching_engine import MatchingEngine
 from esat.graph.types import DTYPES
 
 SIGNATURE = Signature(
@@ -81,10 +83,10 @@ class GraphBuilder:
         )
 
 
-def rules_engine(strict: bool = False) -> Engine:
-    engine = Engine()
+def rules_engine(strict: bool = False, kind: type[AnyEngine] = MatchingEngine) -> AnyEngine:
+    engine = kind()
     engine.load(SIGNATURE.program)
-    engine.load(LOADING)
+    engine.load(ROW_TABLES)
     engine.load(core(strict))
     return engine
 
@@ -94,7 +96,7 @@ def core(strict: bool) -> str:
     return core_program(SIGNATURE, strict)
 
 
-def load(engine: Engine, graph: TermGraph, strict: bool = False) -> None:
+def load(engine: AnyEngine, graph: TermGraph, strict: bool = False) -> None:
     load_plan(engine, graph, flatten(graph, strict))
 
 
@@ -105,14 +107,13 @@ def saturated(graph: TermGraph, strict: bool = False, budgets: Budgets | None = 
     return engine, saturate(engine, Schedule(), budgets or Budgets(), CONSTRUCTORS)
 
 
-def holds(engine: Engine, left: str, right: str) -> bool:
+def holds(engine: AnyEngine, left: str, right: str) -> bool:
     """Whether two expressions are equal in the e-graph; both must be in it."""
-    engine.execute("(push) (relation test-equal ()) (ruleset test)")
-    engine.execute(f"(rule ((= {left} {right})) ((test-equal)) :ruleset test)")
-    engine.execute("(run test 1)")
-    found = engine.sizes()["test-equal"] == 1
-    engine.execute("(pop)")
-    return found
+    name = f"test-{len(engine.sizes())}"
+    engine.execute(f"(relation {name} (i64)) (ruleset {name}-rules)")
+    engine.execute(f'(rule ((= {left} {right})) (({name} 1)) :ruleset {name}-rules :name "{name}")')
+    engine.execute(f"(run {name}-rules 1)")
+    return engine.sizes()[name] == 1
 
 
 def random_polynomial(seed: int, dtype: str, size: int = 25) -> tuple[GraphBuilder, TermGraph]:

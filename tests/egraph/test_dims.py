@@ -75,15 +75,15 @@ def shapes_of_classes(output, inputs):
     """Sizes that the saturated e-graph knows of the output's class: axis -> the size's own class."""
     terms = encode(FunctionGraph(inputs, [output], clone=False))
     program = program_for(RULES.query(Query(include=("fast_run",))))
-    with prepared_engine(program, terms) as engine:
-        load(engine, terms, flatten(terms))
-        saturate(engine, prepared(program).schedule_for(terms), Budgets(), program.constructors)
-        tables = engine.freeze().functions
-        numbers = engine.values.value_to_i64
-        root = next(hash(row.output) for row in tables["N"].rows if numbers(row.inputs[0]) == terms.roots[0])
-        known = {hash(row.output): numbers(row.inputs[0]) for row in tables["DK"].rows}
-        dims = [row for row in tables["dim"].rows if hash(row.inputs[0]) == root]
-        return {numbers(row.inputs[1]): known.get(hash(row.output)) for row in dims}
+    engine = prepared_engine(program, terms)
+    load(engine, terms, flatten(terms))
+    saturate(engine, prepared(program).schedule_for(terms), Budgets(), program.constructors)
+    tables = engine.freeze().functions
+    numbers = engine.values.value_to_i64
+    root = next(hash(row.output) for row in tables["N"].rows if numbers(row.inputs[0]) == terms.roots[0])
+    known = {hash(row.output): numbers(row.inputs[0]) for row in tables["DK"].rows}
+    dims = [row for row in tables["dim"].rows if hash(row.inputs[0]) == root]
+    return {numbers(row.inputs[1]): known.get(hash(row.output)) for row in dims}
 
 
 def test_only_axes_that_may_differ_from_one_have_sizes():

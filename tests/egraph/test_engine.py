@@ -2,19 +2,10 @@
 
 import pytest
 
-import esat.egraph.engine as engine_module
 from esat.egraph.engine import Engine, split_forms
 from esat.errors import RuleError, SaturationError
 
 DECLARATIONS = "(sort T) (constructor A (i64) T) (constructor B (T T) T) (ruleset rules)"
-
-
-@pytest.fixture(params=["read by egglog", "taken apart"])
-def load(request, monkeypatch):
-    """Engine.load, where egglog can read what it is given by itself, and where it cannot."""
-    if request.param == "taken apart":
-        monkeypatch.setattr(engine_module.os, "access", lambda *_: False)
-    return Engine.load
 
 
 def test_forms_know_their_places():
@@ -26,24 +17,13 @@ def test_forms_know_their_places():
     ]
 
 
-def test_a_long_text_with_comments_is_loaded(load):
+def test_a_long_text_with_comments_is_loaded():
     text = "; a comment with (parentheses\n" + "\n".join(
         f'(relation r{number} (i64))\n; between "(" them\n' for number in range(35)
     )
     engine = Engine()
-    load(engine, text)
+    engine.load(text)
     assert engine.sizes() == {f"r{number}": 0 for number in range(35)}
-
-
-def refuse(*_, **__):
-    raise OSError("no space left on device")
-
-
-def test_a_full_disk_is_no_obstacle(monkeypatch):
-    monkeypatch.setattr(engine_module, "memory_file", refuse)
-    engine = Engine()
-    engine.load(DECLARATIONS)
-    assert engine.sizes() == {"A": 0, "B": 0}
 
 
 @pytest.mark.parametrize(("text", "line"), [("(a)\n(b\n\n(c)", 2), ("(a)\n)", 1)])
@@ -53,22 +33,22 @@ def test_unbalanced_parentheses(text, line):
     assert caught.value.line == line
 
 
-def test_mistakes_are_rule_errors_with_positions(load):
+def test_mistakes_are_rule_errors_with_positions():
     engine = Engine()
-    load(engine, DECLARATIONS)
+    engine.load(DECLARATIONS)
     text = "\n" * 30 + '  (rule ((= e (Bad x)))\n      ((union e x)) :ruleset rules :name "bad")'
     with pytest.raises(RuleError) as caught:
-        load(engine, text, "user.egg")
+        engine.load(text, "user.egg")
     assert (caught.value.file, caught.value.line, caught.value.column) == ("user.egg", 31, 15)
     assert "Unbound function Bad" in str(caught.value)
     with pytest.raises(SaturationError):
         engine.sizes()
 
 
-def test_an_unfinished_text_breaks_the_engine(load):
+def test_an_unfinished_text_breaks_the_engine():
     engine = Engine()
     with pytest.raises(RuleError) as caught:
-        load(engine, "(sort T)\n(sort U\n")
+        engine.load("(sort T)\n(sort U\n")
     assert caught.value.line >= 2
     with pytest.raises(SaturationError):
         engine.sizes()

@@ -47,7 +47,6 @@ def test_what_comes_back_is_equal(store, program):
     assert preparing.calls == 1
     assert any(module.rule is not None and module.ruleset for module in found.modules)
     assert any(module.rule is None and module.ruleset for module in found.modules)
-    assert any(module.mapped for module in found.modules)
 
 
 def test_other_rules_are_prepared_for_themselves(store):

@@ -7,6 +7,7 @@ import pytest
 from egraph.term_graphs import SIGNATURE, rules_engine
 
 from esat.egraph.dtype_tables import rounded
+from esat.egraph.engine import Engine
 from esat.egraph.signature import ConstructorSignature, Signature
 from esat.egraph.terms import SCALAR, broadcast_word
 from esat.errors import CompileError
@@ -44,7 +45,7 @@ def facts_of_all(engine, expressions):
 
 @pytest.fixture(scope="module")
 def engine():
-    built = rules_engine()
+    built = rules_engine(kind=Engine)
     for number, (dtype, shape) in enumerate(OPERANDS):
         word = broadcast_word([size == 1 for size in shape])
         built.execute(f"(set (dt (In {number})) {DTYPES.index(dtype)}) (set (bp (In {number})) {word})")
@@ -88,7 +89,7 @@ def test_other_types(engine, operand):
 
 
 def test_matmul_types():
-    engine = rules_engine()
+    engine = rules_engine(kind=Engine)
     shapes = [(1, 4, 2, 3), (5, 1, 3, 1), (5, 4, 3, 7), (1, 1, 1, 3), (1, 1, 3, 1)]
     for number, shape in enumerate(shapes):
         engine.execute(f"(set (dt (In {number})) 11) (set (bp (In {number})) {word_of(shape)})")
@@ -149,7 +150,7 @@ def test_casts_keep_representable_values(engine, source, value, target, kept):
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_rounding_in_rules(dtype):
-    engine = rules_engine()
+    engine = rules_engine(kind=Engine)
     engine.execute("(relation given (f64)) (relation result (f64 f64)) (ruleset rounding)")
     engine.execute(
         f"(rule ((given v) (= d {DTYPES.index(dtype)}) {rounded('u', 'v', 'd')}) ((result v u))"

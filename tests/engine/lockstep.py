@@ -6,7 +6,6 @@ judged by itself. Rows keep their age, so that what a rule has seen is new to it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,13 +14,15 @@ from typing import Any
 import pytest
 
 from esat.egraph.prepare import prepared
-from esat.egraph.runner import _RUN, Runner
+from esat.egraph.runner import Runner
 from esat.engine import memory as at
+from esat.engine import rules as r
 from esat.engine.matching_engine import MatchingEngine
+from esat.engine.rule_words import RulePlace
+from esat.engine.schedules import RulesetRun, ScheduleOutcome
 from esat.optimize import saturating
 from tests.engine.states import Cell, State, choices, differences, state_of, without
 
-_STEP = re.compile(r"\(saturate \(run \{.*?\}\)\)|\(run \{.*?\}\)")
 _ALGEBRA = "(function algebra-found (T) i64 :merge (min old new))"
 """What the algebra declares."""
 
@@ -31,7 +32,7 @@ class Difference:
     """Tables that differ after a command; those that do where tables of choices are left out."""
 
     command: int
-    program: str
+    run: RulesetRun
     tables: frozenset[str]
     elsewhere: frozenset[str]
 
@@ -72,12 +73,15 @@ class Lockstep:
             if seen is not None:
                 self._mark(rule, *seen)
 
-    def _mark(self, rule: Any, command: int, saturated: bool) -> None:
+    def _mark(self, rule: RulePlace, command: int, saturated: bool) -> None:
         rules = self.other.arrays.memory.rules
         names = {table.number: name for name, table in self.other.vocabulary.tables.items()}
-        for mark in rule.marks:
-            ages = self._ages.get(names[int(rules[mark - 1])], {})
-            rules[mark] = sum(1 for age in ages.values() if age < command or (saturated and age == command))
+        atoms = rules[rules[rule.address + r.ATOM_LIST] :][: rules[rule.address + r.ATOMS]]
+        for atom in atoms.tolist():
+            ages = self._ages.get(names[int(rules[atom + r.TABLE])], {})
+            rules[atom + r.MARK] = sum(
+                1 for age in ages.values() if age < command or (saturated and age == command)
+            )
 
     def _note_ages(self, state: State) -> None:
         """A row is new also where a container in it is another one, which keeps its name in egglog."""
@@ -87,25 +91,14 @@ class Lockstep:
             self._contents[name] = {held: known.get(held, self.commands) for held in contents.values()}
             self._ages[name] = {cells: self._contents[name][held] for cells, held in contents.items()}
 
-    def after(self, runner: Runner, prepared: Any, program: str, updated: bool) -> None:
+    def after(self, runner: Runner, run: RulesetRun, updated: bool) -> None:
         """Run on esat's engine what egglog has run, and compare."""
         assert self.other is not None
         self.commands += 1
         other = self.other
-        for members in prepared.members.values():
-            for member in members:
-                self._last[member] = self.commands, "saturate" in program
-        names = {}
-        for _, name in _RUN.findall(program):
-            if prepared.names[name]:
-                own = tuple(m for part in name.split() for m in prepared.members.get(part, (part,)))
-                names[name] = other.unite("+".join(own[:3]), own)
-            else:
-                names[name] = ""
-        command = other.schedule(program, names)
-        outcome = other.run_schedule(command, program, names)
-        while outcome.rest:
-            outcome = other.run_schedule(other.schedule(outcome.rest, {}), outcome.rest, {})
+        known = run._replace(rulesets=tuple(name for name in run.rulesets if name in other._members))
+        self._last |= dict.fromkeys(known.rulesets, (self.commands, run.is_saturated))
+        outcome = other._finish([other.schedule([known])])
         if not outcome.updated and not updated:
             return
         state = state_of(runner.engine, other.vocabulary)
@@ -115,9 +108,9 @@ class Lockstep:
         if found:
             left_out = choices(other.vocabulary)
             more = differences(without(state, left_out), without(mine, left_out))
-            self.differences.append(Difference(self.commands, program, frozenset(found), frozenset(more)))
+            self.differences.append(Difference(self.commands, run, frozenset(found), frozenset(more)))
             if self.details is not None:
-                self.details(self, state, program)
+                self.details(self, state, run)
             self.resume(runner.engine)
             return
         self._note_ages(state)
@@ -125,8 +118,17 @@ class Lockstep:
 
 def transfer(state: State, engine: MatchingEngine, ages: dict[str, dict[tuple[Cell, ...], int]]) -> None:
     """Give an engine the rows of a state: classes in the order of their names, old rows first."""
-    engine._first.clear()
-    engine.reset()
+    words = engine.arrays.memory.rules
+    for rule in engine._rules:
+        atoms = int(words[rule.address + r.ATOMS])
+        for atom in words[words[rule.address + r.ATOM_LIST] :][:atoms].tolist():
+            words[atom + r.MARK] = 0
+            words[words[atom + r.STARTS] :][:atoms] = 0
+    engine.arrays.clear()
+    tables = engine.arrays.memory.tables.reshape(-1, at.TABLE_WORDS)
+    for word in (at.ROWS, at.COUNT, at.CAPACITY, at.LIVE, at.SLOTS):
+        tables[:, word] = 0
+    tables[:, at.INDEXES :] = 0
     vocabulary = engine.vocabulary
     numbers: dict[Cell, int] = {}
     cells = {c for rows in state.rows.values() for row, _ in rows for c in row if not isinstance(c, int)}
@@ -182,16 +184,18 @@ def in_lockstep(details: Any = None) -> Iterator[Lockstep]:
         found.runner = None
         return saturate(terms, loading, undeclared, program, *rest, **more)
 
-    def execute(self: Runner, program: str, rulesets: Any, is_bounded: bool = True) -> Any:
+    def execute(self: Runner, runs: Any, rulesets: Any, **options: Any) -> Any:
         if found.runner is not self:
             found.runner = self
             found.begin(self, found.modules, [*found.declarations, _ALGEBRA])
-        outcome, seconds = None, 0.0
-        for part in _parts(program):
-            done, taken = original(self, part, rulesets, is_bounded)
-            found.after(self, self._commands[part], part, done.updated)
-            outcome, seconds = (outcome.followed_by(done) if outcome else done), seconds + taken
-        return outcome, seconds
+        total = ScheduleOutcome(False, {})
+        for run in runs:
+            done = original(self, (run,), rulesets)
+            while done.is_unfinished:
+                done = done.followed_by(original(self, (run,), rulesets, is_begun=True))
+            found.after(self, run, done.updated)
+            total = total.followed_by(done)
+        return total
 
     def note_additions(self: Runner) -> None:
         noted(self)
@@ -204,9 +208,3 @@ def in_lockstep(details: Any = None) -> Iterator[Lockstep]:
         patch.setattr(Runner, "note_additions", note_additions)
         patch.setattr(saturating, "searched", searched)
         yield found
-
-
-def _parts(program: str) -> list[str]:
-    """The steps of a sequence, one after the other: a rule has seen what was there before its own step."""
-    steps = [step.group() for step in _STEP.finditer(program)] if program.startswith("(seq ") else []
-    return steps or [program]

@@ -38,9 +38,7 @@ class State:
 def state_of(engine: Engine | MatchingEngine, vocabulary: Vocabulary) -> State:
     """The rows of an engine; what the vocabulary does not declare is left out."""
     if isinstance(engine, Engine):
-        engine.execute_again(f"(run {_PARTS} 1)") if _PARTS in engine.declared else _tell_parts(
-            engine, vocabulary
-        )
+        engine.execute(f"(run {_PARTS} 1)") if _PARTS in engine.forms else _tell_parts(engine, vocabulary)
     state, values, tables = State(), engine.values, engine.freeze().functions
     is_own = isinstance(engine, MatchingEngine)
     pairs: dict[int, tuple[Any, ...]] = {}
@@ -88,7 +86,7 @@ _PARTS = "parts-of-pairs"
 def _tell_parts(engine: Engine, vocabulary: Vocabulary) -> None:
     """egglog's bindings do not tell the parts of pairs: rules do."""
     engine.execute(f"(ruleset {_PARTS})")
-    engine.declared[_PARTS] = ""
+    engine.forms[_PARTS] = -1
     for sort, sorts in vocabulary.elements.items():
         if len(sorts) == 2:
             engine.execute(f"(relation {_PARTS}-{sort} ({sort} {' '.join(sorts)}))")

@@ -1,12 +1,11 @@
-"""``Mode(engine="esat")``: compilations whose rules run on esat's own engine."""
+"""Compilations whose rules run on esat's own engine, and on egglog."""
 
 import numpy as np
 import pytest
 
 import esat
-from esat.egraph import prepare
 from esat.egraph.engine import Engine
-from esat.egraph.pool import POOL
+from esat.egraph.prepare import PreparedProgram
 from esat.engine.matching_engine import MatchingEngine
 from esat.errors import ModeError
 
@@ -40,21 +39,21 @@ def graph_of(case) -> esat.Graph:
 def engines(monkeypatch: pytest.MonkeyPatch) -> list[type]:
     """The kinds of engines that hold terms."""
     used: list[type] = []
-    original = prepare.POOL.engine
+    original = PreparedProgram.engine_for
 
-    def engine(key, build, *rest):
-        used.append(build)
-        return original(key, build, *rest)
+    def engine_for(program, terms):
+        used.append(type(engine := original(program, terms)))
+        return engine
 
     monkeypatch.setenv("ESAT_EGRAPH_CACHE", "0")
-    monkeypatch.setattr(POOL, "engine", engine)
+    monkeypatch.setattr(PreparedProgram, "engine_for", engine_for)
     return used
 
 
 @pytest.mark.parametrize("mode", ["fast_run", "o3", "strict", "unsafe", "debug"])
 @pytest.mark.parametrize("case", CASES)
 def test_values_are_right(case, mode: str, engines: list[type]) -> None:
-    function = esat.compile(graph_of(case), mode=esat.Mode(mode, engine="esat"))
+    function = esat.compile(graph_of(case), mode=mode)
     assert {*engines} == {MatchingEngine}
     draw = np.random.default_rng(3)
     values = draw.uniform(0.1, 1.0, (6, 4)), draw.uniform(0.1, 1.0, 4)
@@ -63,18 +62,17 @@ def test_values_are_right(case, mode: str, engines: list[type]) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_graph_gives_the_same_program(case) -> None:
-    mode = esat.Mode(engine="esat")
-    first = str(esat.compile(graph_of(case), mode=mode).optimized)
+    first = str(esat.compile(graph_of(case)).optimized)
     for other in (softmax, products):
-        esat.compile(graph_of(other), mode=mode)
-    assert str(esat.compile(graph_of(case), mode=mode).optimized) == first
+        esat.compile(graph_of(other))
+    assert str(esat.compile(graph_of(case)).optimized) == first
 
 
 def test_a_rule_that_it_does_not_know_runs_on_egglog(engines: list[type]) -> None:
     rule = '(rewrite (Exp (Tanh x)) (Sin x) :when ((= 0.0 (% 6.0 3.0))) :name "wrong-on-purpose")'
     x = esat.vector("x", shape=(3,))
     graph = esat.Graph([x], esat.exp(esat.tanh(x)))
-    function = esat.compile(graph, mode=esat.Mode(engine="esat"), rules=[rule])
+    function = esat.compile(graph, rules=[rule])
     assert engines[-1] is Engine
     np.testing.assert_allclose(function(np.ones(3)), np.sin(np.ones(3)))
 
@@ -82,15 +80,13 @@ def test_a_rule_that_it_does_not_know_runs_on_egglog(engines: list[type]) -> Non
 def test_users_rules_run_on_it(engines: list[type]) -> None:
     rule = '(rewrite (Exp (Tanh x)) (Sin x) :name "wrong-on-purpose")'
     x = esat.vector("x", shape=(3,))
-    function = esat.compile(
-        esat.Graph([x], esat.exp(esat.tanh(x))), mode=esat.Mode(engine="esat"), rules=[rule]
-    )
+    function = esat.compile(esat.Graph([x], esat.exp(esat.tanh(x))), rules=[rule])
     assert engines[-1] is MatchingEngine
     np.testing.assert_allclose(function(np.ones(3)), np.sin(np.ones(3)))
 
 
 def test_a_match_limit_ends_it() -> None:
-    mode = esat.Mode(engine="esat", match_limit=20)
+    mode = esat.Mode(match_limit=20)
     function = esat.compile(graph_of(products), mode=mode)
     assert function.report.saturation.stop_reason == "match limit"
     draw = np.random.default_rng(3)

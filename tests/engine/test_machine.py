@@ -5,7 +5,9 @@ import pytest
 
 from esat.egraph.engine import Engine
 from esat.engine import growing_arrays, matching_engine, native_functions
+from esat.engine.machine_program import MachineProgram
 from esat.engine.matching_engine import MatchingEngine
+from esat.engine.schedules import RulesetRun
 from esat.engine.vocabulary import UnknownFormError
 from esat.errors import SaturationError
 from tests.engine.states import differences, state_of
@@ -103,6 +105,7 @@ NUMBERS = """
 """
 
 PROGRAMS = {"paths": PATHS, "congruence": CONGRUENCE, "multisets": MULTISETS, "numbers": NUMBERS}
+SATURATED = RulesetRun(("a",), is_saturated=True)
 SCHEDULES = [
     "(run-schedule (saturate (run a)))",
     "(run-schedule (run a) (run b))",
@@ -123,7 +126,7 @@ def run(engine, text: str, schedules: list[str]):
 def test_tables_are_those_of_egglog(program: str, schedule: str) -> None:
     own = run(MatchingEngine(), PROGRAMS[program], [schedule, SCHEDULES[2]])
     reference = run(Engine(), PROGRAMS[program], [schedule, SCHEDULES[2]])
-    assert own.rows() > 10
+    assert sum(own.sizes().values()) > 10
     assert not differences(state_of(reference, own.vocabulary), state_of(own, own.vocabulary))
 
 
@@ -158,60 +161,66 @@ def test_the_machine_runs_as_python(program: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_what_ran_before_leaves_no_trace(program: str) -> None:
-    engine = run(MatchingEngine(), PROGRAMS[program], SCHEDULES)
-    first = tables(engine)
-    engine.reset()
-    engine.execute("(run-schedule (run b) (run a))")
-    engine.reset()
-    for schedule in SCHEDULES:
-        engine.execute(schedule)
-    assert tables(engine) == first
+def test_a_program_that_was_kept_is_the_one_that_was_read(program: str) -> None:
+    kept = MachineProgram.decoded(MatchingEngine.program_of([PROGRAMS[program]]).encoded())
+    expected = tables(run(MatchingEngine(), PROGRAMS[program], SCHEDULES))
+    for _ in range(2):
+        assert tables(run(MatchingEngine.begin(kept), "", SCHEDULES)) == expected
+
+
+def test_rules_come_to_those_of_a_program() -> None:
+    more = '(relation other (i64 i64)) (rule ((edge x y)) ((other x y)) :ruleset a :name "other")'
+    kept = MatchingEngine.program_of([PATHS])
+    both = MatchingEngine.program_of([more], kept)
+    assert tables(run(MatchingEngine.begin(both), "", SCHEDULES)) == tables(
+        run(MatchingEngine(), PATHS + more, SCHEDULES)
+    )
+    assert "other" not in MatchingEngine.begin(kept).sizes()
 
 
 def test_a_rule_with_more_matches_than_its_limit_is_left_out() -> None:
     engine = run(MatchingEngine(), PATHS, [])
-    fuel = "(run-schedule (let-scheduler f (back-off :match-limit {} :ban-length 1)) (run-with f a))"
-    (outcome,) = engine.execute(fuel.format(3))
+    outcome = engine.run_schedule(engine.schedule([RulesetRun(("a",), limit=3)]))
     assert outcome.updated
-    assert not any(outcome.changes)
+    assert outcome.left_out == {"edge"}
     assert engine.sizes()["path"] == 0
-    (outcome,) = engine.execute(fuel.format(4))
+    outcome = engine.run_schedule(engine.schedule([RulesetRun(("a",), limit=4)]))
     assert outcome.matches == {"edge": 4}
+    assert not outcome.left_out
     assert engine.sizes()["path"] == 4
 
 
 def test_a_run_ends_when_it_has_had_its_matches() -> None:
     engine = run(MatchingEngine(), PATHS, [])
-    steps = engine.schedule("(saturate (run {a}))", {"a": "a"})
-    outcome = engine.run_schedule(steps, "", {}, 5)
+    steps = engine.schedule([SATURATED])
+    outcome = engine.run_schedule(steps, 5)
     assert outcome.exceeded
     assert sum(outcome.matches.values()) <= 5
     assert 4 <= engine.sizes()["path"] < 12
-    assert not engine.run_schedule(steps, "", {}).exceeded
+    assert not engine.run_schedule(steps).exceeded
     assert engine.sizes()["path"] == 12
 
 
 def test_what_was_found_before_a_limit_is_not_lost() -> None:
     engine = run(MatchingEngine(), PATHS, [])
     engine.load('(relation other (i64 i64)) (rule ((edge x y)) ((other x y)) :ruleset a :name "other")')
-    steps = engine.schedule("(run {a})", {"a": "a"})
-    assert engine.run_schedule(steps, "", {}, 5).exceeded
+    steps = engine.schedule([RulesetRun(("a",))])
+    assert engine.run_schedule(steps, 5).exceeded
     assert (engine.sizes()["path"], engine.sizes()["other"]) == (4, 0)
-    engine.run_schedule(steps, "", {})
+    engine.run_schedule(steps)
     assert (engine.sizes()["path"], engine.sizes()["other"]) == (8, 4)
 
 
 def test_growth_and_long_runs_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     text = """(sort T) (constructor N (i64) T) (ruleset a) (N 0)
     (rule ((= e (N i)) (< i 5000)) ((N (+ i 1))) :ruleset a :name "next")"""
-    steps, counts = "(saturate (run {a}))", []
+    counts = []
     for _ in range(2):
         engine = run(MatchingEngine(), text, [])
-        outcome = engine.run_schedule(engine.schedule(steps, {"a": "a"}), steps, {})
-        while outcome.rest:
+        outcome = engine.run_schedule(engine.schedule([SATURATED]))
+        while outcome.is_unfinished:
             counts.append(engine.sizes()["N"])
-            outcome = engine.run_schedule(engine.schedule(outcome.rest, {}), outcome.rest, {})
+            outcome = engine.go_on()
         assert engine.sizes()["N"] == 5001
         monkeypatch.setattr(matching_engine, "_PAUSE", 2_000)
     assert counts[0] == 2003  # growth from one term

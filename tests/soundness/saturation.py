@@ -28,15 +28,13 @@ def saturated(inputs, outputs, program=None, budgets=None):
     """The terms, the saturation report and the e-graph of a graph."""
     program = program or all_rules()
     terms = encode(FunctionGraph(list(inputs), list(outputs), clone=False))
-    with prepared_engine(program, terms) as engine:
-        load(engine, terms, flatten(terms, program.strict))
-        report = saturate(
-            engine,
-            prepared(program).schedule_for(terms),
-            budgets or Budgets(nodes=3000, rounds=4),
-            program.constructors,
-        )
-        arrays = read_out(
-            engine.freeze(), engine.values, TableLayout(not_operators=prepared(program).helpers)
-        )
+    engine = prepared_engine(program, terms)
+    load(engine, terms, flatten(terms, program.strict))
+    report = saturate(
+        engine,
+        prepared(program).schedule_for(terms),
+        budgets or Budgets(nodes=3000, rounds=4),
+        program.constructors,
+    )
+    arrays = read_out(engine.freeze(), engine.values, TableLayout(not_operators=prepared(program).helpers))
     return terms, report, arrays

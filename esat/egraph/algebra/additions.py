@@ -158,7 +158,7 @@ class Additions:
             engine.forms[_RULES] = UNKNOWN
         self._rows.load(engine)
         engine.execute(f"({_FIRST} {self._first})")
-        engine.execute_again(f"(run {_RULES} 1)")
+        engine.execute(f"(run {_RULES} 1)")
 
     def _note(self, klass: int, finding: int) -> None:
         self._add(self.number(klass), klass, _NOTE, (finding,))

@@ -72,7 +72,7 @@ def test_compiled_loops_move_axes_as_they_say(monkeypatch) -> None:
     ]
     terms = encode(esat.Graph([a, b, t, x, z], outputs).function_graph())
     program = program_for(RULES.query(Query(include=("fast_run",))))
-    with prepared_engine(program, terms) as engine:
-        load(engine, terms, flatten(terms))
-        operators = {*program.constructors, *(term.constructor for term in terms.terms)}
-        compared(terms, engine, operators, monkeypatch)
+    engine = prepared_engine(program, terms)
+    load(engine, terms, flatten(terms))
+    operators = {*program.constructors, *(term.constructor for term in terms.terms)}
+    compared(terms, engine, operators, monkeypatch)
