@@ -67,8 +67,8 @@ class Evaluated:
         truths, references = _truths(self.graph, self.order, self.contested, sample)
         return replace(self, sample=sample, truths=truths, references=references)
 
-    def losses(self, references: References, refused: Collection[int] = ()) -> Losses:
-        """What forms lose, the best ones chosen by these references among units that are not refused."""
+    def losses(self, references: References) -> Losses:
+        """What forms lose, the best ones chosen by these references."""
         sample = self.sample
         contested = [self.contested[members] for members in self.order.numbering.members]
         found = Losses(
@@ -79,7 +79,6 @@ class Evaluated:
             sample.batch,
             references,
             contested,
-            refused=refused,
         )
         found.run()
         return found
@@ -128,8 +127,8 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     found = evaluated(graph)
     references, sample = found.references, found.sample
     refused: set[int] = set()
-    for _ in range(MOST_REFUSALS):
-        losses = found.losses(references, refused)
+    losses = found.losses(references)
+    for left in reversed(range(MOST_REFUSALS)):
         of_nodes, strict = found.of_nodes(losses)
         differ = _classes_that_differ(arrays, *of_nodes)
         differ[arrays.class_of[list(strict)]] = True
@@ -137,9 +136,10 @@ def judged(graph: SaturatedGraph) -> Verdicts:
         differ[_classes_with_failures(found, losses, least)] = True
         written = as_written(graph, losses, references, sample, differ) if differ.any() else None
         more = _fails(found, losses, written, least) - refused
-        if not more:
+        if not more or not left:
             break
         refused |= more
+        losses.refuse(more)
     outputs = tuple(
         _output(klass, losses, None if written is None else written.bits[place], references)
         for place, klass in enumerate(graph.roots)

@@ -227,8 +227,6 @@ class Losses(Evaluation):
         and row, is compared with; a row of -1 stands for none.
     is_contested
         By stack, which values are judged. Others count as right.
-    refused
-        Units that are the best of their class only where all of them are refused.
 
     Attributes
     ----------
@@ -248,11 +246,9 @@ class Losses(Evaluation):
         references: References,
         is_contested: Sequence[NDArray[np.bool_]],
         judged_as: Sequence[tuple[int, IntArray]] | None = None,
-        refused: Collection[int] = (),
     ) -> None:
         super().__init__(terms, order, inputs, batch)
         self._penalties = np.zeros(len(order.units))
-        self._penalties[list(refused)] = REFUSED
         numbering = order.numbering
         self._references = references
         self._judged_as = judged_as or [(stack, np.arange(n)) for stack, n in enumerate(numbering.counts)]
@@ -271,6 +267,19 @@ class Losses(Evaluation):
         count = len(order.units)
         moderate, extreme = (np.full(count, np.nan) for _ in range(2))
         self.loss = UnitLosses(moderate, extreme, np.zeros((count, batch), np.float32))
+
+    def refuse(self, units: Collection[int]) -> None:
+        """Let units be the best of their classes only where all of these are refused."""
+        self._penalties[list(units)] = REFUSED
+        classes = {self.order.units[number].result for number in units}
+        for klass in classes:
+            stack, row = self._numbering.stack[klass], self._numbering.row[klass]
+            self._score[stack][row], self._best[stack][row] = np.inf, -1
+        self.run_again(
+            number
+            for number, unit in enumerate(self.order.units)
+            if unit.result in classes and self.order.levels[number] >= 0
+        )
 
     def value_of(self, klass: int) -> Array | None:
         """The value of the best form of a class, ``(trials, points, ...)``; None where it is unknown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,11 @@ class Evaluation(ABC):
         """Evaluate all units, until no class becomes better."""
         with np.errstate(all="ignore"):
             self.order.run(self._evaluate)
+
+    def run_again(self, numbers: Iterable[int]) -> None:
+        """Evaluate some units again, and the users of what becomes better by it."""
+        with np.errstate(all="ignore"):
+            self.order.run_again(self._evaluate, numbers)
 
     @abstractmethod
     def _leaves(self, group: UnitGroup, values: Array, rounded: NDArray[np.bool_]) -> Found:

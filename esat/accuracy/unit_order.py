@@ -115,25 +115,30 @@ class Order:
         """
         for group in self.first:
             evaluate(group)
-        waiting: set[int] = set()
+        changed: set[int] = set()
         for group in self.rest:
-            waiting.update(evaluate(group))
-        runs = [1] * len(self.units) if waiting else []
+            changed.update(evaluate(group))
+        if changed:
+            self.run_again(evaluate, {user for klass in changed for user in self.users.get(klass, ())})
+
+    def run_again(self, evaluate: Callable[[UnitGroup], Classes], numbers: Iterable[int]) -> None:
+        """Evaluate some units again, and those whose operands become better by it."""
+        runs = [1] * len(self.units)
         pending: dict[int, set[int]] = {}
 
-        def changed(classes: Classes) -> None:
-            for klass in classes:
-                for number in self.users.get(klass, ()):
-                    if runs[number] < MOST_PASSES:
-                        pending.setdefault(self.levels[number], set()).add(number)
-
-        changed(sorted(waiting))
-        while pending:
-            numbers = sorted(pending.pop(min(pending)))
+        def add(numbers: Iterable[int]) -> None:
             for number in numbers:
+                if runs[number] < MOST_PASSES:
+                    pending.setdefault(self.levels[number], set()).add(number)
+
+        add(numbers)
+        while pending:
+            waiting = sorted(pending.pop(min(pending)))
+            for number in waiting:
                 runs[number] += 1
-            for group in self._groups(numbers):
-                changed(evaluate(group))
+            for group in self._groups(waiting):
+                for klass in evaluate(group):
+                    add(self.users.get(klass, ()))
 
     def _groups(self, numbers: Iterable[int]) -> Iterator[UnitGroup]:
         yield from _groups(numbers, self.units, self.kinds, self.numbering)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from esat.classic.equilibrium import LEAST_USE, OscillationWarning
 from esat.classic.global_optimizers import Optimizer
-from esat.classic.local import LocalOptimizer
+from esat.classic.local import Followers, LocalOptimizer
 from esat.classic.navigator import check_replacement, replacement_pairs
 from esat.classic.profile import OptimizerProfile
 from esat.errors import EsatWarning, OptimizerError
@@ -50,6 +50,7 @@ class CollectEqualities(Optimizer):
 
     def __init__(self, locals: Sequence[LocalOptimizer]) -> None:
         self.locals = tuple(locals)
+        self._by_op = Followers(self.locals)
         self.found: list[Equality] = []
         self.classes: Mapping[Variable, int] = {}
         self._expressions = _Expressions()
@@ -78,8 +79,8 @@ class CollectEqualities(Optimizer):
         known = {self._expressions.first(one): klass for one, klass in self.classes.items()}
         while pending:
             node = pending.pop()
-            for local in self.locals:
-                if local.follows(node.op) and self._answers[local.label] < limit:
+            for local in self._by_op[node.op]:
+                if self._answers[local.label] < limit:
                     pending += self._ask(node, local, known, profile)
         tireless = [name for name in profile.applied if self._answers[name] >= limit]
         if tireless:

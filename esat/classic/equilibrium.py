@@ -7,13 +7,12 @@ import warnings
 from collections.abc import Callable, Iterable
 
 from esat.classic.global_optimizers import Optimizer
-from esat.classic.local import LocalOptimizer
+from esat.classic.local import Followers, LocalOptimizer
 from esat.classic.navigator import LocalApplication
 from esat.classic.oscillation import ReplacementLog
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
 from esat.errors import EsatWarning, OptimizerError
 from esat.graph import Apply, FunctionGraph
-from esat.graph.op import Op
 
 LEAST_USE = 10
 """Uses that every optimizer has, however small the graph."""
@@ -56,7 +55,7 @@ class EquilibriumOptimizer(Optimizer):
             raise OptimizerError("an equilibrium consists of local and global optimizers")
         self.maximum_use = maximum_use
         self.name = name
-        self._by_op: dict[Op, list[LocalOptimizer]] = {}
+        self._by_op = Followers(self.locals)
 
     def add_requirements(self, fgraph: FunctionGraph) -> None:
         for optimizer in self.globals:
@@ -116,10 +115,7 @@ class EquilibriumOptimizer(Optimizer):
 
     def _change(self, node: Apply, application: LocalApplication) -> list[Apply] | None:
         """Let the first local optimizer that wants to change a node; the nodes it created."""
-        known = self._by_op.get(node.op)
-        if known is None:
-            known = self._by_op[node.op] = [local for local in self.locals if local.follows(node.op)]
-        for local in known:
+        for local in self._by_op[node.op]:
             created = application.apply(node, local)
             if created is not None:
                 return created

@@ -48,6 +48,24 @@ class LocalOptimizer:
     __repr__ = __str__
 
 
+class Followers(dict[Op, list[LocalOptimizer]]):
+    """Which of some local optimizers want to see the nodes of an op, by op.
+
+    Parameters
+    ----------
+    locals
+        The local optimizers, in the order in which they are asked.
+    """
+
+    def __init__(self, locals: Sequence[LocalOptimizer]) -> None:
+        super().__init__()
+        self._locals = locals
+
+    def __missing__(self, op: Op) -> list[LocalOptimizer]:
+        found = self[op] = [local for local in self._locals if local.follows(op)]
+        return found
+
+
 class FromFunctionLocalOptimizer(LocalOptimizer):
     """A local optimizer from a function of the node."""
 
