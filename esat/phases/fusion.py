@@ -21,7 +21,7 @@ from esat.phases.group import FusionPlan, Group, GroupKind, Guard, conditions_of
 from esat.phases.group_partition import AcyclicPartition
 from esat.phases.laziness import find_guards
 from esat.phases.shape_values import ShapeFacts
-from esat.phases.spaces import Spaces, contains, stretched_inside
+from esat.phases.spaces import Space, Spaces, contains, stretched_inside
 from esat.phases.verify_stages import verify_fusion
 from esat.records import record
 
@@ -149,6 +149,7 @@ class _Fusion:
         self.partition = AcyclicPartition([self._sources(node) for node in self.nodes])
         self.users = self._find_users()
         self.spaces = Spaces(self.nodes)
+        self._group_spaces: dict[tuple[int, int], Space] = {}
         self.kinds = self._find_kinds()
         self.stretched = self._find_stretched()
         self.repeated = self._find_repeated()
@@ -352,8 +353,12 @@ class _Fusion:
         return any(self.kinds[member] == "kernel" for member in self.partition.members[group])
 
     def _space(self, group: int) -> tuple[int, ...]:
-        spaces = [self.spaces.of_node(self.nodes[member]) for member in self.partition.members[group]]
-        return max(spaces, key=len)
+        members = self.partition.members[group]
+        known = self._group_spaces.get((group, len(members)))
+        if known is None:
+            spaces = [self.spaces.of_node(self.nodes[member]) for member in members]
+            known = self._group_spaces[group, len(members)] = max(spaces, key=len)
+        return known
 
     def _one_loop_nest(self, first: int, second: int, exact: bool) -> bool:
         spaces = self._space(first), self._space(second)

@@ -35,21 +35,28 @@ class Spaces:
         self._size: list[int | None] = []
         self._axes: dict[Variable, tuple[int, ...]] = {}
         self._parts: dict[Apply, tuple[int, ...]] = {}
+        self._spaces: dict[Variable | Apply, Space] = {}
         for node in nodes:
             if all(isinstance(variable.type, TensorType) for variable in (*node.inputs, *node.outputs)):
                 self._relate(node)
 
     def of_variable(self, variable: Variable) -> Space:
         """The space a variable's elements fill."""
-        return self._named(self._numbers(variable))
+        known = self._spaces.get(variable)
+        if known is None:
+            known = self._spaces[variable] = self._named(self._numbers(variable))
+        return known
 
     def of_node(self, node: Apply) -> Space:
         """The space a node's loops run over: of a reduction its operand's, of a write to a part that of the
         part, else its result's."""
-        if node in self._parts:
-            return self._named(self._parts[node])
-        looped = node.inputs[0] if node.op.family is Family.REDUCTION else node.outputs[0]
-        return self.of_variable(looped)
+        known = self._spaces.get(node)
+        if known is None:
+            looped = node.inputs[0] if node.op.family is Family.REDUCTION else node.outputs[0]
+            part = self._parts.get(node)
+            known = self.of_variable(looped) if part is None else self._named(part)
+            self._spaces[node] = known
+        return known
 
     def _named(self, numbers: Iterable[int]) -> Space:
         roots = [self._find(number) for number in numbers]
