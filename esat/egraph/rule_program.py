@@ -60,6 +60,11 @@ class RuleProgram:
         rules = self.selection.rules
         return frozenset(rule.name for rule in rules if not rule.file.startswith(str(PACKAGE_RULES)))
 
+    @cached_property
+    def report_names(self) -> frozenset[str]:
+        """What reports call the rules."""
+        return frozenset(rule.report_name for rule in self.selection.rules)
+
     @property
     def constructors(self) -> tuple[str, ...]:
         """Tables whose rows are e-nodes."""

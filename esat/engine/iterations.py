@@ -21,8 +21,10 @@ from esat.engine.memory import (
     ITERATIONS,
     LEFT_OUT,
     LIVE,
+    MAKER,
     MATCH_LIMIT,
     MATCHES,
+    ORIGIN_STEP,
     PAUSE_AT,
     PHASE,
     REPEATED,
@@ -175,6 +177,7 @@ def _act_on_matches(m: MachineMemory, part: int) -> bool:
         if code != 0:
             for place in range(count):
                 m.registers[place] = m.matches[at + 1 + place]
+            state[MAKER] = rule * ORIGIN_STEP
             act(m, code)
             if state[FULL] != 0 or state[CONFLICT] != 0:
                 return False

@@ -41,6 +41,7 @@ class EngineRow(NamedTuple):
     inputs: Sequence[int]
     output: int
     subsumed: bool
+    origin: str
 
 
 class FrozenTable:
@@ -48,24 +49,24 @@ class FrozenTable:
 
     is_let_binding = False
 
-    def __init__(self, table: TableDeclaration, flags: Any, values: Any) -> None:
+    def __init__(
+        self, table: TableDeclaration, words: Any, values: Any, rules: Mapping[int, str] | None = None
+    ) -> None:
         self.input_sorts: Sequence[str] = table.inputs
         self.output_sort = table.told_output
         self._width = len(table.inputs)
-        self._flags, self._values = flags, values
+        self._words, self._values = words, values
+        self._rules = rules or {}
 
     @cached_property
     def rows(self) -> list[EngineRow]:
         """In order."""
         width = self._width
-        if self._values.shape[1] == width:
-            return [
-                EngineRow(row, 0, flag) for row, flag in zip(self._values.tolist(), self._flags, strict=True)
-            ]
-        return [
-            EngineRow(row[:width], row[width], flag)
-            for row, flag in zip(self._values.tolist(), self._flags, strict=True)
-        ]
+        values = self._values.tolist()
+        outputs = [row.pop() for row in values] if self._values.shape[1] > width else [0] * len(values)
+        is_subsumed = (self._words & at.SUBSUMED != 0).tolist()
+        origins = [self._rules.get(maker, "") for maker in (self._words // at.ORIGIN_STEP).tolist()]
+        return list(map(EngineRow, values, outputs, is_subsumed, origins))
 
 
 @record(frozen=True, eq=False)
@@ -261,7 +262,7 @@ class MatchingEngine:
         while True:
             memory = self.arrays.memory
             memory.state[at.ACTING] = 1
-            memory.state[at.TOP] = 0
+            memory.state[at.TOP] = memory.state[at.MAKER] = 0
             self.arrays.functions["act"](memory, self._end)
             self._require_consistent()
             if not memory.state[at.FULL] and self.arrays.functions["rebuild"](memory):
@@ -435,21 +436,22 @@ class MatchingEngine:
 
     # ---- reading
 
-    def _frozen(self, table: TableDeclaration) -> FrozenTable:
-        """A table with its rows."""
+    def _frozen(self, table: TableDeclaration, rules: Mapping[int, str] | None = None) -> FrozenTable:
+        """A table with its rows, and names for the addresses of the rules that made them."""
         memory = self.arrays.memory
         words = memory.tables[table.number * at.TABLE_WORDS :][: at.TABLE_WORDS]
-        if not words[at.LIVE]:
-            return FrozenTable(table, [], np.zeros((0, len(table.columns)), np.int64))
         width, begin, count = int(words[at.WIDTH]) + 1, int(words[at.ROWS]), int(words[at.COUNT])
         rows = memory.cells[begin : begin + count * width].reshape(count, width)
         rows = rows[(rows[:, 0] & at.DEAD) == 0]
-        return FrozenTable(table, (rows[:, 0] != 0).tolist(), rows[:, 1:].copy())
+        return FrozenTable(table, rows[:, 0].copy(), rows[:, 1:].copy(), rules)
 
     def freeze(self) -> FrozenTables:
         """All tables with their rows."""
         self._require_sound()
-        return FrozenTables({name: self._frozen(table) for name, table in self.vocabulary.tables.items()})
+        rules = {rule.address: rule.name for rule in self._rules}
+        return FrozenTables(
+            {name: self._frozen(table, rules) for name, table in self.vocabulary.tables.items()}
+        )
 
     def sizes(self) -> dict[str, int]:
         """Rows of every table, by name."""

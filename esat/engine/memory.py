@@ -92,7 +92,8 @@ LEFT_OUT = 28  # rules with more matches than the limit of one
 TERMS = 29  # rows of constructors
 TERM_LIMIT = 30
 EXCEEDED_LIMIT = 31  # whether a rule had more matches than were left
-REPEATED = 32  # two words for each depth of repetition: whether it changed anything, how often it ran
+MAKER = 32  # what rows are noted to be made by: ORIGIN_STEP times the address of a rule; 0: none
+REPEATED = 33  # two words for each depth of repetition: whether it changed anything, how often it ran
 DEEPEST = 15  # repetitions within each other, less one
 STATE_WORDS = REPEATED + 2 * DEEPEST
 
@@ -129,9 +130,11 @@ NUMBER = 0
 CLASS = 1
 CONTAINER = 2
 
-# ---- flags of a row
+# ---- the first word of a row: flags, and ORIGIN_STEP times the address of the rule that made it
 DEAD = 1
 SUBSUMED = 2
+FLAGS = 3
+ORIGIN_STEP = 4
 
 # ---- how a function merges
 OLD = 0

@@ -7,6 +7,7 @@ from esat.engine.memory import (
     ARGUMENTS,
     CONFLICT,
     COUNT,
+    FLAGS,
     FULL,
     ID_WORDS,
     INDEX_WORDS,
@@ -14,6 +15,7 @@ from esat.engine.memory import (
     INPUTS,
     ITEMS,
     LENGTH,
+    MAKER,
     MATCHES,
     MATCHES_FULL,
     NEXT,
@@ -144,7 +146,7 @@ def _looked(m: MachineMemory, pc: int) -> bool:
         registers[ROW + column] = registers[plans[pc + 6 + column]]
     row = find_row(m, table)
     m.state[VISITED] += 1
-    if row < 0 or m.cells[address(m, table, row)] != 0:
+    if row < 0 or m.cells[address(m, table, row)] & FLAGS != 0:
         return False
     part = plans[pc + 2]
     if part == SEEN and row >= m.rules[plans[pc + 3]]:
@@ -178,7 +180,7 @@ def _scanned(m: MachineMemory, frame: int) -> bool:
     stride = m.tables[table + WIDTH] + 1
     cell = m.tables[table + ROWS] + row * stride
     while row < end:
-        if m.cells[cell] == 0 and _agrees(m, pc + 5, m.plans[pc + 4], cell):
+        if m.cells[cell] & FLAGS == 0 and _agrees(m, pc + 5, m.plans[pc + 4], cell):
             m.stack[frame + 1] = row + 1
             m.state[VISITED] += 1
             return True
@@ -202,7 +204,7 @@ def _followed(m: MachineMemory, frame: int) -> bool:
     while row >= least:
         cell = rows + row * stride
         following = cells[before + row] - 1
-        if cells[cell] == 0 and (end < 0 or row < end) and _agrees(m, pc + 7, m.plans[pc + 6], cell):
+        if cells[cell] & FLAGS == 0 and (end < 0 or row < end) and _agrees(m, pc + 7, m.plans[pc + 6], cell):
             m.stack[frame + 1] = following
             m.state[VISITED] += 1
             return True
@@ -236,7 +238,7 @@ def act(m: MachineMemory, pc: int) -> None:
             width = m.tables[table * TABLE_WORDS + WIDTH]
             for column in range(width):
                 registers[ROW + column] = registers[rules[pc + 2 + column]]
-            put(m, table, 0)
+            put(m, table, m.state[MAKER])
             pc += 2 + width
         elif op == FILL:
             _fill(m, table, registers[rules[pc + 2]])

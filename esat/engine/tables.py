@@ -15,6 +15,7 @@ from esat.engine.memory import (
     CONFLICTING,
     COUNT,
     DEAD,
+    FLAGS,
     FULL,
     HEADS,
     ID_WORDS,
@@ -27,6 +28,7 @@ from esat.engine.memory import (
     KEYS,
     KINDS,
     LIVE,
+    MAKER,
     MAXIMUM,
     MERGE,
     MINIMUM,
@@ -154,7 +156,7 @@ def _index_anew(m: MachineMemory, table: int, column: int) -> None:
     m.tables[index + NEXT] = taken(m, m.tables[at + CAPACITY])
     m.tables[index + KEYS] = 0
     for row in range(m.tables[at + COUNT]):
-        if m.cells[address(m, table, row)] == 0:
+        if m.cells[address(m, table, row)] & FLAGS == 0:
             _link(m, table, column, row)
 
 
@@ -352,4 +354,4 @@ def made_row(m: MachineMemory, table: int, flag: int) -> int:
         if m.state[FULL] & IDS_FULL:
             return -1
         m.state[SLOT] = slot
-    return _add(m, table, flag)
+    return _add(m, table, flag + m.state[MAKER])

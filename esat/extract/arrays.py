@@ -6,7 +6,7 @@ canonical (see ``numbering``): the same e-graph gives the same arrays in every p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -63,6 +63,9 @@ class EGraphArrays:
         int64 ``(classes + 1,)``: the e-nodes of class ``c`` are ``class_start[c]`` to ``class_start[c + 1]``.
     term_class
         int64 ``(terms,)``: class of each loaded term by its number, -1 where the number was not loaded.
+    origins
+        Names of the rules that made e-nodes, in order, empty for those that were loaded; no names at all
+        where the engine does not tell.
     facts
         E-class analyses by name (``"dt"``, ``"bp"``, ``"val"``, ...): class to value. A relation holds True.
     """
@@ -78,6 +81,7 @@ class EGraphArrays:
     class_start: IntArray
     term_class: IntArray
     facts: Mapping[str, Mapping[int, Attribute]]
+    origins: Sequence[str] = ()
 
     @property
     def node_count(self) -> int:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from types import MappingProxyType
 
 from esat.egraph.algebra.findings import FOUND, Finding
+from esat.egraph.saturation_report import rule_name
 from esat.errors import UserLine
 from esat.extract.extraction import Extraction, SaturatedGraph
 from esat.extract.given_names import names_of_classes
 from esat.extract.refine import priced_moves
 from esat.graph.types import DTYPES
 from esat.records import record
+from esat.rules import RULES
 from esat.rules.macros import permutation_axes, permutation_input_rank
 
 DEPTH = 3
@@ -37,12 +41,23 @@ class RejectedForm:
     loss
         How many bits it loses where it is worst beside the form that was chosen, in words; empty where it is
         as accurate, or not judged.
+    rule
+        The rule that made it; empty where it was written, or comes from sums and products in normal form.
     """
 
     form: str
     seconds_more: float
     replaced: bool
     loss: str = ""
+    rule: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why it was not chosen."""
+        beside = " (replaced by a stabler form)" if self.replaced else ""
+        if self.loss:
+            beside = f" (loses {self.loss})"
+        return f"{self.seconds_more * 1e6:+.2f} us{beside}"
 
 
 @record(frozen=True, slots=True)
@@ -67,6 +82,8 @@ class ExplainedValue:
         What no rule derived, but values in finite fields showed: the equality that its form comes from.
     name
         What the user's program calls it; empty if unknown.
+    rule
+        The rule that made this form, as of :class:`RejectedForm`.
     """
 
     form: str
@@ -77,6 +94,7 @@ class ExplainedValue:
     alternatives: tuple[RejectedForm, ...]
     algebra: Finding | None = None
     name: str = ""
+    rule: str = ""
 
 
 @record(frozen=True, slots=True)
@@ -96,6 +114,10 @@ class Explanation:
     share
         Of the whole time: parts, and differences to alternatives, that are smaller are not printed, but where
         an alternative loses digits, or a form comes from algebra.
+    matches
+        Matches of the rules that had any.
+    offered
+        Names of the rules that the mode and the query chose.
     """
 
     parts: tuple[ExplainedValue, ...]
@@ -103,6 +125,45 @@ class Explanation:
     seconds_written: float
     regimes: tuple[str, ...] = ()
     share: float = SHARE
+    matches: Mapping[str, int] = field(default_factory=dict, repr=False)
+    offered: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def why_not(self, rule: str) -> str:
+        """What became of a rule: left out, never matched, or what it made and why that was not chosen.
+
+        Forms are told as far as this explanation has them: ``explain(limit=100)`` has more.
+
+        Raises
+        ------
+        RuleError
+            For a name that no rule has; it tells the nearest ones.
+
+        Examples
+        --------
+        >>> import esat
+        >>> x = esat.vector("x")
+        >>> function = esat.compile(esat.Graph([x], [esat.log(1.0 + x)]))
+        >>> print(function.explain().why_not("log-exp"))
+        log-exp never matched: no term of the program has its left side, or a condition of it is not proven
+        """
+        if rule not in self.offered:
+            RULES.find(rule)
+            return f"{rule} is not among the rules that the mode and the query choose"
+        matches = self.matches.get(rule, 0)
+        if not matches:
+            reason = "no term of the program has its left side, or a condition of it is not proven"
+            return f"{rule} never matched: {reason}"
+        lines = [f"{rule} matched {matches} times"]
+        lines += [f"  it made {part.form}, which is computed" for part in self.parts if part.rule == rule]
+        lines += [
+            f"  it made {other.form}, instead of {part.form}: {other.reason}"
+            for part in self.parts
+            for other in part.alternatives
+            if other.rule == rule
+        ]
+        if len(lines) == 1:
+            lines.append("  all that it made was known already, or is not among the best forms that lost")
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         lines = [
@@ -136,12 +197,13 @@ class Explanation:
         lines = [f"{part.seconds * 1e6:9.2f} us  {name}{part.form}  [{part.dtype} {sizes}]{place}"]
         if part.algebra is not None:
             lines.append(f"{'':14}by algebra: {part.algebra}")
-        for other in part.alternatives:
-            if other.loss or other.replaced or abs(other.seconds_more) >= least:
-                reason = " (replaced by a stabler form)" if other.replaced else ""
-                if other.loss:
-                    reason = f" (loses {other.loss})"
-                lines.append(f"{'':14}not {other.form}: {other.seconds_more * 1e6:+.2f} us{reason}")
+        elif part.rule:
+            lines.append(f"{'':14}by the rule {part.rule}")
+        lines += [
+            f"{'':14}not {other.form}: {other.reason}"
+            for other in part.alternatives
+            if other.loss or other.replaced or abs(other.seconds_more) >= least
+        ]
         return lines
 
 
@@ -152,6 +214,8 @@ def explain(
     findings: Sequence[Finding] = (),
     regimes: tuple[str, ...] = (),
     share: float = SHARE,
+    matches: Mapping[str, int] = MappingProxyType({}),
+    offered: frozenset[str] = frozenset(),
 ) -> Explanation:
     """The parts of a choice with the best forms that lost.
 
@@ -169,11 +233,13 @@ def explain(
         Values that two forms compute.
     share
         Of the whole time: what is smaller is not printed.
+    matches, offered
+        As of :class:`Explanation`.
     """
     found = extraction.graph.arrays.facts.get(FOUND, {})
     graph, selection = extraction.graph, extraction.selection
     names = names_of_classes(graph.terms, graph.arrays.term_class.tolist())
-    others = _alternatives(extraction, limit, names)
+    others = _alternatives(extraction, limit, names, offered)
     places: dict[int, UserLine] = {}
     for number, klass in enumerate(graph.arrays.term_class.tolist()):
         place = graph.terms.place_of(number)
@@ -195,14 +261,24 @@ def explain(
                     tuple(others.get(klass, ())),
                     finding,
                     names.get(klass, ""),
+                    _rule_of(graph, node, offered),
                 )
             )
     parts.sort(key=lambda part: (-part.seconds, part.form))
-    return Explanation(tuple(parts), extraction.seconds, seconds_written, regimes, share)
+    return Explanation(tuple(parts), extraction.seconds, seconds_written, regimes, share, matches, offered)
+
+
+def _rule_of(graph: SaturatedGraph, node: int, offered: frozenset[str]) -> str:
+    """The rule of a file that made an e-node; empty if none did."""
+    if not graph.arrays.origins:
+        return ""
+    name = rule_name(graph.arrays.origins[node])
+    found = [one for one in (name, name[:-2]) if one in offered]  # the directions of a birewrite share a name
+    return found[0] if found else ""
 
 
 def _alternatives(
-    extraction: Extraction, limit: int, names: Mapping[int, str]
+    extraction: Extraction, limit: int, names: Mapping[int, str], offered: frozenset[str]
 ) -> dict[int, list[RejectedForm]]:
     graph, selection, penalties = extraction.graph, extraction.selection, extraction.penalties
     arguments = graph.arrays, graph.roots, selection
@@ -221,8 +297,8 @@ def _alternatives(
             if (penalties[node] > 0.0) == replaced and (klass, form) not in seen:
                 seen.add((klass, form))
                 if replaced or len(found.get(klass, ())) < limit:
-                    loss = graph.loss_of(node)
-                    found.setdefault(klass, []).append(RejectedForm(form, seconds, replaced, loss))
+                    loss, rule = graph.loss_of(node), _rule_of(graph, node, offered)
+                    found.setdefault(klass, []).append(RejectedForm(form, seconds, replaced, loss, rule))
     return found
 
 

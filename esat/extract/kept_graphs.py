@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cache
 from typing import Any
@@ -100,10 +100,18 @@ def _encoded(arrays: EGraphArrays, report: SaturationReport) -> bytes:
         "attribute_values": arrays.attribute_values,
         "facts": {name: [list(column), list(column.values())] for name, column in arrays.facts.items()},
         "lengths": [len(getattr(arrays, name)) for name in _INDICES],
+        "origins": _numbered(arrays.origins),
         "report": asdict(report),
     }
     indices = [np.ascontiguousarray(getattr(arrays, name), "<i8").tobytes() for name in _INDICES]
     return b"".join([json.dumps(head).encode(), b"\n", *indices, arrays.subsumed.tobytes()])
+
+
+def _numbered(names: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Each name once, and the number of each in its place."""
+    numbers: dict[str, int] = {}
+    places = [numbers.setdefault(name, len(numbers)) for name in names]
+    return list(numbers), places
 
 
 def _decoded(payload: memoryview) -> Kept:
@@ -118,11 +126,13 @@ def _decoded(payload: memoryview) -> Kept:
     facts = {
         name: dict(zip(classes, values, strict=True)) for name, (classes, values) in head["facts"].items()
     }
+    names, numbers_of_names = head["origins"]
     arrays = EGraphArrays(
         operator_names=tuple(head["operator_names"]),
         attribute_values=tuple(map(tuple, head["attribute_values"])),
         subsumed=subsumed,
         facts=facts,
+        origins=[names[number] for number in numbers_of_names],
         **indices,
     )
     _verify(arrays)

@@ -8,6 +8,7 @@ named by a hash of its contents, from the leaves up (the idea of Weisfeiler and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -32,6 +33,8 @@ class RawNodes:
     place
         int64 ``(edges,)``: position of the operand in its e-node; the elements of one multiset share a
         position.
+    origins
+        As of :class:`~esat.extract.arrays.EGraphArrays`.
     """
 
     operator_names: tuple[str, ...]
@@ -46,6 +49,7 @@ class RawNodes:
     class_count: int
     term_class: IntArray
     facts: dict[str, dict[int, Attribute]]
+    origins: Sequence[str] = ()
 
 
 def canonical_arrays(raw: RawNodes) -> EGraphArrays:
@@ -80,6 +84,7 @@ def canonical_arrays(raw: RawNodes) -> EGraphArrays:
         class_start=starts_of(class_of, raw.class_count),
         term_class=np.where(raw.term_class >= 0, class_number[raw.term_class], -1),
         facts=_renumbered_facts(raw.facts, class_number),
+        origins=[raw.origins[place] for place in order.tolist()] if any(raw.origins) else (),
     )
 
 

@@ -132,6 +132,7 @@ class _Collector:
         self._attribute: list[int] = []
         self._attribute_values: list[tuple[Attribute, ...]] = [()]
         self._subsumed: list[bool] = []
+        self._origins: list[str] = []
         self._terms: dict[int, int] = {}
         self._facts: dict[str, dict[int, Attribute]] = {}
 
@@ -163,6 +164,7 @@ class _Collector:
         self._operators.append(name)
         self._classes.extend([hash(row.output) for row in rows])
         self._subsumed.extend([row.subsumed for row in rows])
+        self._origins.extend([getattr(row, "origin", "") for row in rows])  # egglog's rows have none
         attributes: list[list[Attribute]] = []
         operands: list[list[int]] = []
         collections: list[tuple[ContainerKind, list[list[int]]]] = []
@@ -253,6 +255,7 @@ class _Collector:
             attribute=np.array(self._attribute, np.int64),
             attribute_values=tuple(self._attribute_values),
             subsumed=np.array(self._subsumed, np.bool_),
+            origins=self._origins,
             class_count=len(hashes),
             term_class=term_class,
             facts={

@@ -114,6 +114,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
         saturation.stop_reason,
         saturation,
         extraction,
+        program.report_names,
     )
     return result, report
 

@@ -91,6 +91,8 @@ class OptimizationReport:
         All that is known of the saturation; None for the other strategies.
     extraction
         The choice and all there was to choose from; None for the other strategies.
+    offered
+        Names of the rules that the mode and the query chose.
     resizing
         Chooses anew for other sizes, where that is known to be possible.
     regimes
@@ -114,6 +116,7 @@ class OptimizationReport:
     stop_reason: str = ""
     saturation: SaturationReport | None = field(default=None, repr=False)
     extraction: Extraction | None = field(default=None, repr=False, compare=False)
+    offered: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
     resizing: Resizing | None = field(default=None, repr=False, compare=False)
     regimes: tuple[str, ...] = ()
     tuning: object = field(default=None, compare=False)
@@ -144,7 +147,9 @@ class OptimizationReport:
         if self.extraction is None:
             raise OptimizerError(f"the {self.strategy} optimizer leaves nothing to compare with")
         findings = self.saturation.findings if self.saturation is not None else ()
-        return explain(self.extraction, self.cost_before, limit, findings, self.regimes, share)
+        return explain(
+            self.extraction, self.cost_before, limit, findings, self.regimes, share, self.rules, self.offered
+        )
 
     @property
     def accuracy(self) -> tuple[OutputAccuracy, ...]:

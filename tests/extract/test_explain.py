@@ -3,7 +3,7 @@
 import pytest
 
 import esat
-from esat.errors import OptimizerError
+from esat.errors import OptimizerError, RuleError
 
 
 def test_the_other_association_of_a_chain_is_named_with_its_cost() -> None:
@@ -69,3 +69,44 @@ def test_what_takes_little_is_summed_up() -> None:
     assert "further parts" in text
     assert "Exp(" in str(program.explain(share=0))
     assert len(program.explain().parts) == len(program.explain(share=0).parts)
+
+
+def logarithm(mode: str | esat.Mode = "fast_run", **options) -> esat.Executable:
+    x = esat.matrix("x")
+    return esat.compile(esat.Graph([x], [esat.log(1.0 + x)]), mode, **options)
+
+
+def test_forms_tell_the_rule_that_made_them() -> None:
+    for _ in range(2):  # the second e-graph is one that was kept
+        explanation = logarithm().explain()
+        (part,) = [part for part in explanation.parts if part.form == "Log1p(x)"]
+        assert part.rule == "log1p"
+        assert "by the rule log1p" in str(explanation)
+        assert not {other.rule for other in part.alternatives if other.form.startswith("Log(")} - {""}
+
+
+def test_it_is_told_what_became_of_a_rule() -> None:
+    explanation = logarithm().explain()
+    assert explanation.why_not("log1p").endswith("it made Log1p(x), which is computed")
+    assert "never matched" in explanation.why_not("log-exp")
+    with pytest.raises(RuleError, match="log1p"):
+        explanation.why_not("lag1p")
+    without = logarithm(esat.Mode(esat.Mode("fast_run"), query=esat.Query(["fast_run"], exclude=["log1p"])))
+    assert "not among the rules" in without.explain().why_not("log1p")
+
+
+def test_a_form_that_a_users_rule_made_and_that_lost_is_told() -> None:
+    rule = (
+        "(rewrite (Cosh x) (Sqrt (Add (K 1.0 (dt x)) (Sqr (Sinh x))))"
+        ' :when ((float-dtype (dt x))) :name "cosh-of-sinh")'
+    )
+    x = esat.vector("x", shape=(1000,))
+    function = esat.compile(esat.Graph([x], [esat.cosh(x)]), rules=[rule])
+    told = function.explain(limit=20).why_not("cosh-of-sinh")
+    assert "matched 1 times" in told
+    assert "instead of Cosh(x): +" in told
+
+
+def test_egglog_does_not_tell_which_rule_made_a_form() -> None:
+    parts = logarithm(esat.Mode(engine="egglog")).explain().parts
+    assert {part.rule for part in parts} == {""}
