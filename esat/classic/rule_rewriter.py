@@ -255,6 +255,9 @@ class RuleRewriter(LocalOptimizer):
         if term is not None and (pattern[0], term[0]) == ("Reciprocal", "Div") and value_of(term[1][0]) == 1:
             yield from self._match(pattern[1], term[1][1], bindings)
             return
+        within = self.stabilizes and pattern is not self.pattern
+        if within and term is not None and {pattern[0], term[0]} <= {"Mul", "Div"}:
+            yield from self._match_factor(pattern, variable, bindings)
         if term is None or term[0] != pattern[0] or len(term[1]) + len(term[2]) != len(pattern) - 1:
             return
         constructor, operands, literals = term
@@ -266,6 +269,25 @@ class RuleRewriter(LocalOptimizer):
         yield from self._match_all(parts, operands, with_literals)
         if constructor in self.context.commutative and count == 2:
             yield from self._match_all(parts, operands[::-1], with_literals)
+
+    def _match_factor(
+        self, pattern: tuple[Sexp, ...], variable: Variable, bindings: dict[str, Value]
+    ) -> Iterator[dict[str, Value]]:
+        """One factor of a product of three or more, and the product of the others for a variable."""
+        name, first, second = pattern
+        wanted, rest = (second, first) if isinstance(first, str) else (first, second)
+        if isinstance(wanted, str) or not isinstance(rest, str) or rest in bindings:
+            return
+        chain = chain_of(variable, PRODUCTS)
+        if chain.nodes < 2:
+            return
+        divides = name == "Div" and wanted is second
+        factors, others = (chain.below, chain.above) if divides else (chain.above, chain.below)
+        for one in self._candidates(factors, wanted):
+            left = _without(factors, one)
+            above, below = (left, others) if name == "Mul" else (others, left)
+            if above and one.tensor_type.ndim in (0, variable.tensor_type.ndim):
+                yield from self._match(wanted, one, {**bindings, rest: product(above, below)})
 
     def _match_output(
         self, pattern: tuple[Sexp, ...], variable: Variable, bindings: dict[str, Value]

@@ -25,6 +25,8 @@ from esat.ops.reduction import Reduction
 
 LOGARITHMS = frozenset({"log", "log1p", "log2", "log10"})
 """Ops that it matters to whether a number leaves the range of floats."""
+LONG_PRODUCTS = frozenset({"Det", "ReduceProd"})
+"""Constructors of ops whose results have as many factors as there are rows, or elements."""
 _DEPTH = 12
 """Ops looked through."""
 _SIGNS = frozenset({"positive", "nonnegative", "negative", "nonpositive"})
@@ -180,6 +182,8 @@ class _Answers:
         if node is None or depth == 0 or variable.tensor_type.kind != "f" or len(node.outputs) != 1:
             return False
         op, operands = node.op, node.inputs
+        if op.constructor in LONG_PRODUCTS:
+            return True
 
         def has(operand: Variable, direction: bool = upwards) -> bool:
             return self.leaves_range(operand, direction, depth - 1)
@@ -190,13 +194,9 @@ class _Answers:
             )
         if isinstance(op, Reduction):
             nonnegative = self.has_fact(operands[0], "nonnegative", _DEPTH)
-            if op.name == "prod":
-                return nonnegative
             return (op.name in ("max", "min") or (op.name == "sum" and nonnegative)) and has(operands[0])
         if isinstance(op, Normalization):
             return op.name == "softmax" and not upwards
-        if op.constructor == "Det":
-            return True
         if isinstance(op, Join):
             return any(map(has, operands))
         return is_view(node) and has(operands[0])

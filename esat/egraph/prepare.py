@@ -43,8 +43,9 @@ EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
 SMALL_ELEMENTS = 64
 """Elements of a matrix that a product goes through in less time than it takes to call it."""
-SPARSE_RULES = "rules-sparse"
-"""Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, which ends."""
+ENDING_RULES = ("rules-sparse", "rules-logarithms")
+"""Rule sets whose expanding rules run in every round: each takes a sparse matrix out of a sum, or a factor
+out of a logarithm, which ends."""
 FINDINGS_KEPT = 64
 """Sets of constructors for which it is remembered which rules can matter."""
 _SUPERSEDED_DECLARATIONS = "\n".join(
@@ -154,8 +155,8 @@ class PreparedProgram:
         own = [self.modules[number] for number in numbers]
         rulesets, users = frozenset(module.ruleset for module in own), self.program.users_rules
         expanding = [name for name in self.rules.expanding if name in rulesets]
-        sparse = tuple(name for name in expanding if name.startswith(SPARSE_RULES))
-        expanding = [name for name in expanding if name not in sparse]
+        ending = tuple(name for name in expanding if name.startswith(ENDING_RULES))
+        expanding = [name for name in expanding if name not in ending]
         early, normal, stabilizing, outward = (
             rulesets & self._by_tag.get(tag, frozenset())
             for tag in ("early", "normal", "stabilize", "outward")
@@ -174,7 +175,7 @@ class PreparedProgram:
                 rounds=2,
                 from_nodes=0,
             ),
-            RuleStep(sparse, fuel=EXPANDING_FUEL),
+            RuleStep(ending, fuel=EXPANDING_FUEL),
         )
         return Schedule(
             tuple(step for step in steps if step.rulesets),

@@ -25,7 +25,7 @@ from esat.extract.pricing import node_costs
 from esat.extract.selected import selected_terms
 from esat.extract.selection import Problem, Selection
 from esat.extract.source_order import WrittenSums
-from esat.extract.stability import of_determinants, products_with_inverses
+from esat.extract.stability import of_long_products, products_with_inverses
 from esat.extract.value import Value
 from esat.extract.verdicts import Accuracy, Verdicts
 from esat.records import record
@@ -96,7 +96,7 @@ class SaturatedGraph:
         if self.verdicts is None or self.accuracy == "ignore":
             return np.where(superseded, SUPERSEDED_PENALTY, 0.0)
         class_of = self.arrays.class_of
-        marked_only = np.isin(class_of, class_of[superseded & of_determinants(self.arrays)])
+        marked_only = np.isin(class_of, class_of[superseded & of_long_products(self.arrays)])
         bits = np.where(marked_only, 0.0, self.bits_too_many)
         unstable = (superseded & (marked_only | ~self.verdicts.judged)) | products_with_inverses(self.arrays)
         marked = np.where(unstable, SUPERSEDED_PENALTY, 0.0)

@@ -1,6 +1,7 @@
 """Forms of linear algebra that are less stable than another of their class, by a rule and not by samples.
 
-A determinant leaves the range as its matrix grows, which samples at tiny sizes do not see either.
+A determinant leaves the range as its matrix grows, and a product over axes as these grow, which samples at
+tiny sizes do not see either.
 
 A product with an inverse has errors as small as those of a solved system in the worst case, but its residual
 is larger by the condition of the matrix (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
@@ -13,27 +14,15 @@ from collections.abc import Collection
 
 import numpy as np
 
+from esat.egraph.known import LONG_PRODUCTS
 from esat.extract.arrays import BoolArray, EGraphArrays
 from esat.ops.linalg.structured import PRODUCTS
 
 _SOLUTIONS = frozenset({"Solve", "SolveSemidefinite", "SolveTriangular", "CholeskySolve"})
 _INVERSES = frozenset({"Inv", "InvTriangular"})
-_PRODUCTS_OF_NUMBERS = frozenset(
-    {
-        "NaryProd",
-        "Mul",
-        "Div",
-        "Sqr",
-        "Sqrt",
-        "Pow",
-        "Reciprocal",
-        "Abs",
-        "Neg",
-        "NarySum",
-        "Sub",
-        "DimShuffle",
-    }
-)
+_PRODUCTS_OF_NUMBERS = frozenset({
+    "NaryProd", "Mul", "Div", "Sqr", "Sqrt", "Pow", "Reciprocal", "Abs", "Neg", "NarySum", "Sub", "DimShuffle"
+})  # fmt: skip
 _VIEWS = frozenset({"DimShuffle", "Neg", "NarySum"})
 """What, of one operand, is that or its negative in another place."""
 
@@ -56,10 +45,10 @@ def products_with_inverses(arrays: EGraphArrays) -> BoolArray:
     return found
 
 
-def of_determinants(arrays: EGraphArrays) -> BoolArray:
-    """Which e-nodes have an operand that is made of determinants by products, bool ``(nodes,)``."""
+def of_long_products(arrays: EGraphArrays) -> BoolArray:
+    """Which e-nodes have an operand that is made of long products by products, bool ``(nodes,)``."""
     found = np.zeros(arrays.node_count, np.bool_)
-    reached = _classes_of(arrays, {"Det"})
+    reached = _classes_of(arrays, LONG_PRODUCTS)
     if not reached:
         return found
     products = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -16,14 +17,15 @@ from esat.graph.op import Op
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.arithmetic import neg
-from esat.ops.elementwise.exponential import log1mexp, logaddexp, sigmoid, softplus
+from esat.ops.elementwise.exponential import log, log1mexp, logaddexp, sigmoid, softplus
 from esat.ops.elementwise.hyperbolic import log_cosh
 from esat.ops.elementwise.special import log_ndtr
 from esat.ops.index.advanced import AdvancedSubtensor
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
+from esat.ops.linalg.inverse import DETERMINANT, SLOGDET
 from esat.ops.normalization import Normalization, log_softmax, logsumexp, softmax
-from esat.ops.reduction import SUM, Reduction, restore_axes
+from esat.ops.reduction import PROD, SUM, Reduction, restore_axes
 
 Term = tuple[int, Variable]
 """A sign, and what is added with it."""
@@ -34,7 +36,8 @@ def stable_form(node: Apply) -> Variable | None:
 
     Returns
     -------
-    A Variable of the type of the result, equal to it over the reals, computed from ancestors of the node.
+    A Variable of the type of the result, computed from ancestors of the node, with its derivatives: equal
+    to it over the reals, but for logarithms of negative factors, ``log(x*y) = log(x) + log(y)``.
     """
     find = _FORMS.get(node.op.name)
     if find is None or node.outputs[0].tensor_type.kind != "f":
@@ -55,7 +58,15 @@ def _log(node: Apply) -> Variable | None:
 
 def _log1p(node: Apply) -> Variable | None:
     terms = _terms(node.inputs[0])
-    return _log_of_one_and(terms[0]) if len(terms) == 1 else None
+    if len(terms) == 1:
+        return _log_of_one_and(terms[0])
+    (left, first), (right, second) = terms
+    return _log_of(first) if left > 0 > right and _is_one(second) else None
+
+
+def _log_of_base(base: float, node: Apply) -> Variable | None:
+    form = _log_of(node.inputs[0])
+    return None if form is None else form / math.log(base)
 
 
 def _log_of(inner: Variable) -> Variable | None:
@@ -78,7 +89,8 @@ def _log_of(inner: Variable) -> Variable | None:
     sign, positive = terms[0]
     if sign < 0 and (x := _operand("expm1", positive)) is not None:
         return _apply(log1mexp, x)
-    return _log_of_part(inner)
+    part = _log_of_part(inner)
+    return _log_of_product(inner) if part is None else part
 
 
 def _log_of_sum(left: Term, right: Term) -> Variable | None:
@@ -120,6 +132,41 @@ def _log_of_part(inner: Variable) -> Variable | None:
     return None if whole is None else node.op.make_node(whole, *node.inputs[1:]).outputs[0]
 
 
+def _log_of_product(inner: Variable) -> Variable | None:
+    """Of determinants and products over axes, which leave the range, and of products and powers of them."""
+    node = inner.owner
+    if node is None:
+        return None
+    if node.op == DETERMINANT:
+        logarithm: Variable = SLOGDET(node.inputs[0])[1]
+        return logarithm
+    if isinstance(node.op, Reduction) and node.op.reducer is PROD:
+        form = _log_of(node.inputs[0])
+        logarithms = _apply(log, node.inputs[0]) if form is None else form
+        return _apply(Reduction(SUM, node.op.axes, node.op.keepdims), logarithms)
+    factors = [(factor, power, _log_of(factor)) for factor, power in _powers(node)]
+    if all(form is None for _, _, form in factors):
+        return None
+    terms = [(_apply(log, factor) if form is None else form) * power for factor, power, form in factors]
+    return sum(terms[1:], terms[0])
+
+
+def _powers(node: Apply) -> list[tuple[Variable, Variable | float]]:
+    """Factors and constant powers whose product is a result or its negative; none where it is no product."""
+    operands = node.inputs
+    match node.op.name:
+        case "mul":
+            return [(operand, 1.0) for operand in operands]
+        case "div":
+            return [(operands[0], 1.0), (operands[1], -1.0)]
+        case "neg" | "abs":
+            return [(operands[0], 1.0)]
+        case "pow" if isinstance(operands[1], Constant):
+            return [(operands[0], operands[1])]
+    power = {"reciprocal": -1.0, "sqr": 2.0, "sqrt": 0.5}.get(node.op.name)
+    return [] if power is None else [(operands[0], power)]
+
+
 # ---- quotients
 
 
@@ -133,6 +180,8 @@ def _quotient(node: Apply) -> Variable | None:
 _FORMS: dict[str, Callable[[Apply], Variable | None]] = {
     "log": _log,
     "log1p": _log1p,
+    "log2": partial(_log_of_base, 2.0),
+    "log10": partial(_log_of_base, 10.0),
     "div": _quotient,
     "reciprocal": _quotient,
 }

@@ -13,14 +13,16 @@ SIZE = 400
 
 def _matrices():
     random = np.random.default_rng(0)
-    roots = random.normal(size=(2, SIZE, SIZE))
-    return [root @ root.T + np.eye(SIZE) for root in roots]
+    roots = random.normal(size=(3, SIZE, SIZE)) * np.array([[[1]], [[1]], [[1e-3]]])
+    return [root @ root.T + np.eye(SIZE) * root.std() for root in roots]
 
 
 MATRICES = _matrices()
-A, B, S = esat.matrix("A"), esat.matrix("B"), esat.scalar("s")
-DET_A, DET_B = esat.linalg.det(A), esat.linalg.det(B)
-LOG_A, LOG_B = (np.linalg.slogdet(matrix)[1] for matrix in MATRICES)
+A, B, C, S = esat.matrix("A"), esat.matrix("B"), esat.matrix("C"), esat.scalar("s")
+DET_A, DET_B, DET_C = (esat.linalg.det(matrix) for matrix in (A, B, C))
+ROOT_A = esat.linalg.cholesky(A)
+LOG_SMALL = np.log(abs(np.sin(MATRICES[0]) / 10)).sum()
+LOG_A, LOG_B, LOG_C = (np.linalg.slogdet(matrix)[1] for matrix in MATRICES)
 DENSITIES = {
     "itself": (esat.log(DET_A), LOG_A),
     "size": (esat.log(abs(DET_A)), LOG_A),
@@ -46,6 +48,22 @@ DENSITIES = {
         -(LOG_A + SIZE * np.log(2 * np.pi)) / 2,
     ),
     "negative": (esat.log(-DET_A), np.nan),
+    "eigenvalues": (esat.log(esat.prod(esat.linalg.eigvalsh(A))), LOG_A),
+    "size of the factor's diagonal": (esat.log(abs(esat.prod(esat.diagonal(esat.linalg.qr(A)[1])))), LOG_A),
+    "square of the factor's diagonal": (esat.log(esat.prod(esat.diagonal(ROOT_A)) ** 2), LOG_A),
+    "log2 of eigenvalues": (
+        esat.log2(3 * esat.prod(esat.linalg.eigvalsh(A))),
+        LOG_A / np.log(2) + np.log2(3),
+    ),
+    "eigenvalues over det": (
+        esat.log(S * esat.prod(esat.linalg.eigvalsh(A)) / DET_B),
+        LOG_A - LOG_B + np.log(3),
+    ),
+    "three": (esat.log(DET_A * S / DET_B / DET_C), LOG_A - LOG_B - LOG_C + np.log(3)),
+    "one over three": (esat.log(1 / (DET_A * DET_B * DET_C)), -LOG_A - LOG_B - LOG_C),
+    "tiny": (esat.log(S / 4 * DET_C), LOG_C + np.log(0.75)),
+    "small factors": (esat.log(-S * esat.prod(esat.sin(A) / 10)), LOG_SMALL + np.log(3)),
+    "odd number of negative factors": (esat.log(esat.prod(esat.sin(A)[1:])), np.nan),
 }
 
 
@@ -53,7 +71,7 @@ DENSITIES = {
 @pytest.mark.parametrize("name", DENSITIES)
 def test_log_of_determinants(name, mode):
     expression, expected = DENSITIES[name]
-    function = esat.compile(esat.Graph([A, B, S], [expression], on_unused_input="ignore"), mode=mode)
+    function = esat.compile(esat.Graph([A, B, C, S], [expression], on_unused_input="ignore"), mode=mode)
     np.testing.assert_allclose(function(*MATRICES, 3.0), expected, rtol=1e-9)
 
 
