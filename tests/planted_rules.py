@@ -5,8 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from esat.egraph import prepare, structure
-from esat.soundness import egraph_checker
+from esat.egraph import fact_rules, prepare, structure
 
 TRIDIAGONAL_PRODUCTS = (
     "(rule ((= e (MatMul a b r)) (tridiagonal a) (tridiagonal b)) ((set (tridiagonal e) ()))"
@@ -20,7 +19,7 @@ def planted_rule(rule: str) -> Iterator[None]:
     """Derive facts by one more rule inside a ``with`` block, and keep nothing that was prepared with it."""
     program = structure.structure_program() + rule
     with pytest.MonkeyPatch.context() as patch:
-        for module in (prepare, egraph_checker):
+        for module in (prepare, fact_rules):
             patch.setattr(module, "structure_program", lambda: program)
         patch.setattr(prepare, "prepared_rules", lambda digest, rules, make: make())
         _forget()
@@ -32,4 +31,4 @@ def planted_rule(rule: str) -> Iterator[None]:
 
 def _forget() -> None:
     prepare.prepared.cache_clear()
-    egraph_checker._rules.cache_clear()
+    fact_rules.conclusions.cache_clear()

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, fields
 from typing import Any
 
+from esat.egraph.fact_rules import FactsTold, facts_told
 from esat.egraph.saturation_report import SaturationReport
+from esat.egraph.structure import RELATIONS
 from esat.errors import OptimizerError
 from esat.extract.explain import SHARE, Explanation, explain
 from esat.extract.extraction import Extraction
@@ -152,6 +154,11 @@ class OptimizationReport:
         )
 
     @property
+    def facts(self) -> FactsTold:
+        """Each fact about matrices or signs that rules concluded, with these; empty without an e-graph."""
+        return {} if self.saturation is None else facts_told(self.saturation)
+
+    @property
     def accuracy(self) -> tuple[OutputAccuracy, ...]:
         """What each output lost as it was written, and loses now, at sampled points; empty if not judged."""
         graph = None if self.extraction is None else self.extraction.graph
@@ -198,6 +205,10 @@ class OptimizationReport:
         if self.rules:
             lines.append(f"  rules that fired ({len(self.rules)}), with their matches:")
             lines += _columns([f"{name} {count}" for name, count in self.rules.items()])
+        if self.saturation is not None:
+            told = facts_told(self.saturation, RELATIONS)
+            lines += ["  facts about matrices, with the rules that concluded them:"] if told else []
+            lines += [f"    {fact}: {', '.join(rules)}" for fact, rules in told.items()]
         return "\n".join(lines)
 
 

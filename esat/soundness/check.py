@@ -137,6 +137,7 @@ class _RuleTrial:
     failures: dict[tuple[str, tuple[str, ...]], Failure] = field(default_factory=dict)
     obstacles: list[str] = field(default_factory=list)
     samples: dict[tuple[str, tuple[str, ...]], SampledPoint] = field(default_factory=dict)
+    invented: Failure | None = None
 
     def __post_init__(self) -> None:
         self.generator = np.random.default_rng(self.random.getrandbits(64))
@@ -162,6 +163,7 @@ class _RuleTrial:
             failures,
             untested,
             tuple(self.samples.values()),
+            self.invented,
         )
 
     def _drawn(self, plan: Mapping[str, str]) -> Iterator[Situation]:
@@ -270,6 +272,8 @@ class _RuleTrial:
         self._keep(verdict, situation, leaves, population, (ours, theirs))
         if safe and population == "ordinary" and verdict.wrong is None and ours.dtype.kind == "f":
             self._judge_leaks(situation, leaves, (left, one), (right, other))
+            if self.invented is None and ours.dtype == np.float64:  # narrow dtypes overflow sooner
+                self.invented = _invented(situation, leaves, (ours, theirs))
 
     def _judge_leaks(
         self,
@@ -322,11 +326,8 @@ class _RuleTrial:
             self.dtypes.update(dict.fromkeys(situation.dtypes))
         if verdict.wrong is None:
             return
-        operands = _operands(situation, leaves, verdict.wrong, sides[0].shape)
-        values = ""
-        if sides[0].shape == sides[1].shape:
-            values = f"left {sides[0][verdict.wrong]}, right {sides[1][verdict.wrong]}"
-        self._fail(verdict.reason, situation.dtypes, operands, values)
+        failure = _failure(verdict.wrong, verdict.reason, situation, leaves, sides)
+        self.failures.setdefault((failure.reason, failure.dtypes), failure)
 
     def _keep(
         self,
@@ -344,8 +345,26 @@ class _RuleTrial:
         left, right = (side[verdict.right] for side in sides)
         self.samples[kind] = SampledPoint(population, situation.dtypes, operands, left, right)
 
-    def _fail(self, reason: str, dtypes: tuple[str, ...], operands: str = "", values: str = "") -> None:
-        self.failures.setdefault((reason, dtypes), Failure(reason, dtypes, operands, values))
+    def _fail(self, reason: str, dtypes: tuple[str, ...]) -> None:
+        self.failures.setdefault((reason, dtypes), Failure(reason, dtypes))
+
+
+def _invented(situation: Situation, leaves: Leaves, sides: tuple[Array, Array]) -> Failure | None:
+    """A point at which the left side is NaN and the right one a number."""
+    place = first(np.isnan(sides[0]) & np.isfinite(sides[1]))
+    if place is None:
+        return None
+    reason = "it gives numbers where the left side is NaN; a guard would keep the NaN"
+    return _failure(place, reason, situation, leaves, sides)
+
+
+def _failure(
+    place: tuple[int, ...], reason: str, situation: Situation, leaves: Leaves, sides: tuple[Array, Array]
+) -> Failure:
+    operands = _operands(situation, leaves, place, sides[0].shape)
+    same = sides[0].shape == sides[1].shape
+    values = f"left {sides[0][place]}, right {sides[1][place]}" if same else ""
+    return Failure(reason, situation.dtypes, operands, values)
 
 
 def _format(type: Type) -> str:

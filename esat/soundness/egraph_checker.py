@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
-from esat.egraph.core import core_program
-from esat.egraph.facts import facts_program
-from esat.egraph.numbers import numbers_program
-from esat.egraph.rule_program import RuleProgram, signature_of_registered
+from esat.egraph.fact_rules import rules_that_conclude
+from esat.egraph.rule_program import RuleProgram
 from esat.egraph.saturation_report import SaturationReport
-from esat.egraph.structure import structure_program
 from esat.egraph.terms import TermGraph
 from esat.errors import DebugError
 from esat.extract.arrays import EGraphArrays
 from esat.graph import FunctionGraph, SharedVariable, Variable
 from esat.phases.graph_checker import GraphChecker, Values
-from esat.rules.reader import read_forms, show
+from esat.soundness.check import check
 from esat.soundness.oracle import check_egraph
 
 MOST_ERRORS = 3
@@ -40,9 +35,8 @@ class EGraphChecker(GraphChecker):
             errors = check_egraph(arrays, terms, inputs).errors
             if errors:
                 shown = "; ".join(errors[:MOST_ERRORS])
-                raise DebugError(
-                    f"debug mode: after equality saturation, {shown}{_blamed(errors, program, saturation)}"
-                )
+                blamed = _blamed(errors, saturation) or _unsound(program, saturation)
+                raise DebugError(f"debug mode: after equality saturation, {shown}{blamed}")
 
 
 def checker_of(graph: FunctionGraph, samples: Values | None, exact: bool) -> EGraphChecker:
@@ -55,31 +49,18 @@ def checker_of(graph: FunctionGraph, samples: Values | None, exact: bool) -> EGr
 _SAID = re.compile(r"is said to have (\S+) ")
 
 
-def _blamed(errors: tuple[str, ...], program: RuleProgram, saturation: SaturationReport) -> str:
+def _blamed(errors: tuple[str, ...], saturation: SaturationReport) -> str:
     """The rules that matched and conclude a fact which is wrong, in words; empty where no fact is."""
     facts = [match[1] for match in map(_SAID.search, errors) if match]
     if not facts:
         return ""
-    conclude = {name for name, text in _rules(program.strict) if any(f"({fact} " in text for fact in facts)}
-    fired = [rule.name for rule in saturation.rules if rule.name in conclude]
+    fired = rules_that_conclude(facts, saturation)
     return f"; rules that matched and conclude it: {', '.join(fired)}" if fired else ""
 
 
-@cache
-def _rules(strict: bool) -> tuple[tuple[str, str], ...]:
-    """Name and conclusions of each rule on facts."""
-    signature = signature_of_registered()
-    programs = (
-        facts_program(strict),
-        structure_program(),
-        numbers_program(),
-        core_program(signature, strict),
-        signature.program,
-    )
-    return tuple(pair for text in programs for pair in _named(text))
-
-
-def _named(text: str) -> Iterator[tuple[str, str]]:
-    for form in read_forms(text, "facts"):
-        if not isinstance(form, str) and form[0] == "rule" and ":name" in form:
-            yield str(form[form.index(":name") + 1]).strip('"'), show(form[2])
+def _unsound(program: RuleProgram, saturation: SaturationReport) -> str:
+    """The rules that matched and are wrong by themselves, in words; empty where none is."""
+    matched = {rule.name for rule in saturation.rules if rule.matches}
+    report = check(rule for rule in program.selection.rules if rule.name in matched)
+    wrong = [verdict for verdict in report.verdicts if verdict.failures or verdict.invented is not None]
+    return "".join(f"; the rule that matched, {verdict}" for verdict in wrong)

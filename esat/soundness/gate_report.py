@@ -87,6 +87,9 @@ class RuleVerdict:
         Why it could not be tested; empty where it was.
     samples
         One point at which it held for each kind of numbers and dtypes.
+    invented
+        A point of ordinary numbers at which the left side is NaN and the right side a number: class ``real``
+        allows it, and users lose the NaN that told them of an error. None where there is none.
     """
 
     rule: Rule
@@ -96,6 +99,7 @@ class RuleVerdict:
     failures: tuple[Failure, ...] = ()
     untested: str = ""
     samples: tuple[SampledPoint, ...] = ()
+    invented: Failure | None = None
 
     @property
     def sound(self) -> bool:
@@ -105,7 +109,8 @@ class RuleVerdict:
     def __str__(self) -> str:
         head = f"{self.rule.position}: rule {self.rule.name!r} ({self.rule.soundness})"
         if self.sound:
-            return f"{head}: sound at {self.points} points, {', '.join(self.dtypes)}"
+            told = f"\n    {self.invented}" if self.invented is not None else ""
+            return f"{head}: sound at {self.points} points, {', '.join(self.dtypes)}{told}"
         if self.untested:
             return f"{head}: not tested: {self.untested}"
         return "\n".join([f"{head}: wrong", *(f"    {failure}" for failure in self.failures)])
@@ -128,7 +133,8 @@ class SoundnessReport:
         return tuple(verdict for verdict in self.verdicts if not verdict.sound)
 
     def __str__(self) -> str:
-        lines = [str(verdict) for verdict in self.unsound]
+        told = (verdict for verdict in self.verdicts if not verdict.sound or verdict.invented is not None)
+        lines = [str(verdict) for verdict in told]
         points = sum(verdict.points for verdict in self.verdicts)
         good = len(self.verdicts) - len(self.unsound)
         lines.append(f"{good} of {len(self.verdicts)} rules are sound, by {points} points")

@@ -199,3 +199,13 @@ def test_constants_show_their_structure():
     assert "lower-triangular" in facts_of(np.tril(np.ones((N, N))) @ (lower @ lower))
     assert "symmetric" in facts_of(np.ones((N, N)) + symmetric)
     assert "lower-triangular" not in facts_of(np.ones((N, N)) @ lower)
+
+
+def test_reports_name_the_rules_that_tell_of_structure():
+    a, x = esat.dmatrix("a"), esat.dvector("x")
+    lower = esat.assume(a, "lower_triangular")
+    report = esat.compile(esat.Graph([a, x], [(lower @ lower) @ x, esat.exp(x)])).report
+    assert "lower-triangular: " in str(report)
+    assert all(rules for rules in report.facts.values())
+    assert "fact-positive-Exp" in report.facts["positive"]
+    assert "facts about matrices" not in str(esat.compile(esat.Graph([x], [esat.exp(x)])).report)

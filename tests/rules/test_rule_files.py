@@ -30,6 +30,8 @@ def test_every_rule_has_a_name_and_tags():
 def test_every_rule_is_sound(rule):
     report = check([rule])
     assert report.sound, str(report)
+    # A sparse matrix divided by a dense one keeps its zeros, also where they are divided by zero.
+    assert report.verdicts[0].invented is None or rule.name == "div-sparse-dense", str(report)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

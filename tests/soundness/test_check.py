@@ -125,6 +125,17 @@ def test_another_seed_gives_the_same_judgement(seed):
         assert check(TRUE[name], seed=seed).sound
 
 
+@pytest.mark.parametrize("guard", ["(positive x) (nonnegative y)", "(= 11 (dt x))"])
+def test_numbers_instead_of_nan_are_told(guard):
+    """Class real lets a rule say more than its left side does, which a user should hear of."""
+    report = check(f"(rewrite (Add (Log x) (Log y)) (Log (Mul x y)) :when ({guard}))")
+    (verdict,) = report.verdicts
+    assert verdict.sound
+    assert (verdict.invented is None) == ("positive" in guard)
+    assert ("gives numbers where the left side is NaN" in str(report)) == ("positive" not in guard)
+    assert ("left nan" in str(report)) == ("positive" not in guard)
+
+
 def test_the_report_says_what_is_wrong_and_where():
     report = check('\n  (rewrite (Sqrt (Sqr x)) x :name "root" :when ((= (dt x) 11)))')
     (verdict,) = report.unsound

@@ -1,0 +1,51 @@
+"""The rules of the layers below the rule files, by name, and which facts each of them concludes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+
+from esat.egraph.core import core_program
+from esat.egraph.facts import FACTS, facts_program
+from esat.egraph.numbers import numbers_program
+from esat.egraph.rule_program import signature_of_registered
+from esat.egraph.saturation_report import SaturationReport
+from esat.egraph.structure import RELATIONS, structure_program
+from esat.rules.reader import read_forms, show
+
+FactsTold = dict[str, tuple[str, ...]]
+
+
+@cache
+def conclusions(of_matrices: bool = False) -> Mapping[str, str]:
+    """Name -> what it concludes, as text, of each rule that derives facts: those about matrices, or all.
+
+    Only these are needed for what a report prints, and the others take several times as long to read.
+    """
+    programs = [structure_program()]
+    if not of_matrices:
+        signature = signature_of_registered()
+        programs += [numbers_program(), signature.program]
+        for strict in (False, True):
+            programs += [facts_program(strict), core_program(signature, strict)]
+    return dict(pair for text in programs for pair in _named(text))
+
+
+def _named(text: str) -> Iterator[tuple[str, str]]:
+    for form in read_forms(text, "facts"):
+        if not isinstance(form, str) and form[0] == "rule" and ":name" in form:
+            yield str(form[form.index(":name") + 1]).strip('"'), show(form[2])
+
+
+def rules_that_conclude(facts: Collection[str], saturation: SaturationReport) -> tuple[str, ...]:
+    """Names of the rules that matched in a saturation and conclude one of some facts."""
+    known = conclusions(all(fact in RELATIONS for fact in facts))
+    wanted = tuple(f"({fact} " for fact in facts)
+    matched = (rule.name for rule in saturation.rules if rule.matches)
+    return tuple(name for name in matched if any(fact in known.get(name, "") for fact in wanted))
+
+
+def facts_told(saturation: SaturationReport, facts: Iterable[str] = (*RELATIONS, *FACTS)) -> FactsTold:
+    """The facts about matrices and numbers that rules concluded, each with these rules."""
+    told = {fact: rules_that_conclude([fact], saturation) for fact in facts}
+    return {fact: rules for fact, rules in told.items() if rules}
