@@ -13,6 +13,12 @@ TRIDIAGONAL_PRODUCTS = (
 )
 """Says that products of tridiagonal matrices are tridiagonal: kernels would skip elements."""
 
+NONNEGATIVE_PRODUCTS = (
+    "(rule ((= e (ReduceProd x m)) (float-dtype (dt x))) ((nonnegative e))"
+    ' :ruleset esat-facts :name "planted")'
+)
+"""Says that no product over an axis is negative."""
+
 
 @contextmanager
 def planted_rule(rule: str) -> Iterator[None]:

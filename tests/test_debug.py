@@ -331,6 +331,20 @@ def test_a_wrong_fact_is_found_and_its_rule_named():
         esat.compile(esat.Graph([a, x], [product, product @ x]), "debug")
 
 
+def test_a_wrong_rule_of_the_nary_layer_is_named():
+    x, y = esat.dvector("x"), esat.dvector("y")
+    wrong = (
+        "(rule ((= e (NarySum p n)) (= 1 (multiset-length n)))"
+        " ((union e (NarySum (multiset-sum p n) (multiset-of))))"
+        ' :ruleset esat-reduce :name "planted")'
+    )
+    with (
+        planted_rule(wrong),
+        pytest.raises(DebugError, match=r"no rule file's .* n-ary layer matched .*planted"),
+    ):
+        esat.compile(esat.Graph([x, y], [x - y]), "debug")
+
+
 def test_structured_products_compute_what_they_promise():
     matrix = np.arange(16.0).reshape(4, 4)
     for op in STRUCTURED_PRODUCTS:

@@ -9,7 +9,7 @@ from esat.egraph.core import core_program
 from esat.egraph.facts import FACTS, facts_program
 from esat.egraph.numbers import numbers_program
 from esat.egraph.rule_program import signature_of_registered
-from esat.egraph.saturation_report import SaturationReport
+from esat.egraph.saturation_report import SaturationReport, rule_name
 from esat.egraph.structure import RELATIONS, structure_program
 from esat.rules.reader import read_forms, show
 
@@ -28,13 +28,17 @@ def conclusions(of_matrices: bool = False) -> Mapping[str, str]:
         programs += [numbers_program(), signature.program]
         for strict in (False, True):
             programs += [facts_program(strict), core_program(signature, strict)]
-    return dict(pair for text in programs for pair in _named(text))
+    found: dict[str, str] = {}
+    for name, text in (pair for program in programs for pair in _named(program)):
+        found[name] = found.get(name, "") + text
+    return found
 
 
 def _named(text: str) -> Iterator[tuple[str, str]]:
     for form in read_forms(text, "facts"):
         if not isinstance(form, str) and form[0] == "rule" and ":name" in form:
-            yield str(form[form.index(":name") + 1]).strip('"'), show(form[2])
+            name = str(form[form.index(":name") + 1]).strip('"')
+            yield rule_name(name), show(form[2])
 
 
 def rules_that_conclude(facts: Collection[str], saturation: SaturationReport) -> tuple[str, ...]:

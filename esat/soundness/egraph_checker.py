@@ -59,8 +59,11 @@ def _blamed(errors: tuple[str, ...], saturation: SaturationReport) -> str:
 
 
 def _unsound(program: RuleProgram, saturation: SaturationReport) -> str:
-    """The rules that matched and are wrong by themselves, in words; empty where none is."""
+    """The rules that matched and are wrong by themselves, in words; where none is, the n-ary layer's."""
     matched = {rule.name for rule in saturation.rules if rule.matches}
     report = check(rule for rule in program.selection.rules if rule.name in matched)
     wrong = [verdict for verdict in report.verdicts if verdict.failures or verdict.invented is not None]
-    return "".join(f"; the rule that matched, {verdict}" for verdict in wrong)
+    if wrong:
+        return "".join(f"; the rule that matched, {verdict}" for verdict in wrong)
+    united = rules_that_conclude(("union", "replace", "shorten"), saturation)
+    return f"; no rule file's rule is wrong by itself; of the n-ary layer matched {', '.join(united)}"

@@ -1,6 +1,7 @@
 """Facts about matrices hold of programs whose operands have them; a planted wrong rule is found and named."""
 
-from planted_rules import TRIDIAGONAL_PRODUCTS, planted_rule
+import pytest
+from planted_rules import NONNEGATIVE_PRODUCTS, TRIDIAGONAL_PRODUCTS, planted_rule
 
 from esat.egraph.rule_program import program_for
 from esat.rules import RULES
@@ -20,8 +21,11 @@ def test_facts_of_matrices() -> None:
     assert wrong == []
 
 
-def test_a_wrong_rule_is_named() -> None:
-    with planted_rule(TRIDIAGONAL_PRODUCTS):
-        _, wrong = check_facts(_program(), ("tridiagonal",))
+@pytest.mark.parametrize(
+    ("rule", "fact"), [(TRIDIAGONAL_PRODUCTS, "tridiagonal"), (NONNEGATIVE_PRODUCTS, "nonnegative")]
+)
+def test_a_wrong_rule_is_named(rule: str, fact: str) -> None:
+    with planted_rule(rule):
+        _, wrong = check_facts(_program(), (fact,))
     assert wrong
     assert all("planted" in text for text in wrong)
