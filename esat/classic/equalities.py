@@ -35,7 +35,7 @@ class CollectEqualities(Optimizer):
 
     The graph is not changed. After :meth:`optimize` the equalities stand in ``found``. What became of
     the graph, whose inputs are copies of the same in their order, is asked about where it has expressions
-    that no graph or answer had before; ``found`` are then the equalities that are new.
+    that no graph or answer had before, and what these use; ``found`` are then the equalities that are new.
 
     Attributes
     ----------
@@ -148,11 +148,17 @@ class _Expressions:
         self._equal: set[frozenset[Variable]] = set()
 
     def meet(self, fgraph: FunctionGraph) -> list[Apply]:
-        """Enter all expressions of a graph; the nodes that were not met before, in topological order."""
+        """Enter all expressions of a graph; those that are new or have new users, in topological order.
+
+        Local optimizers may ask who uses a node.
+        """
         originals = dict.fromkeys(self.inputs.values()) or fgraph.inputs
         self.inputs.update(zip(fgraph.inputs, originals, strict=True))
         self._first.update(self.inputs)
-        return [node for node in fgraph.toposort() if self._add(node)]
+        nodes = fgraph.toposort()
+        fresh = {node for node in nodes if self._add(node)}
+        used_anew = {operand.owner for node in fresh for operand in node.inputs}
+        return [node for node in nodes if node in fresh or node in used_anew]
 
     def first(self, variable: Variable) -> Variable:
         """The first Variable met that computes the same."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat import classic
 from esat.classic.equalities import CollectEqualities
 from esat.classic.rewriting import LOCALS
 from esat.optimize import saturation
@@ -66,3 +67,25 @@ def test_known_classes_leave_out_what_is_no_news():
     other.classes = {read: 7, read.owner.inputs[0].owner.inputs[1]: 8}
     other.optimize(graph)
     assert len(other.claims) == 1
+
+
+@classic.local_optimizer([esat.tan])
+def erf_of_tan_by_its_user(node):
+    """erf(tan(x)) -> x, asked about the tangent: whether it was asked shows."""
+    users = (user for user, _ in node.outputs[0].clients or () if user != "output")
+    return {user.outputs[0]: node.inputs[0] for user in users if user.op == esat.erf} or False
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "o3", "greedy"])
+def test_optimizers_that_replace_users_are_asked_about_users_that_rules_find(mode):
+    x, y = esat.dvector("x"), esat.dvector("y")
+    tan = esat.tan(x)
+    esat.optdb["canonicalize"].register("erf_of_tan_by_its_user", erf_of_tan_by_its_user, "fast_run")
+    try:
+        for operand in (tan, esat.neg(-tan), tan * y / y, tan * 1, esat.sin(x) / esat.cos(x)):
+            for outputs in ([esat.erf(operand)], [esat.erf(operand), tan + y]):
+                graph = esat.Graph([x, y], outputs, on_unused_input="ignore")
+                nodes = esat.compile(graph, mode=mode).optimized.toposort()
+                assert "erf" not in {node.op.name for node in nodes}
+    finally:
+        esat.optdb["canonicalize"].remove("erf_of_tan_by_its_user")
