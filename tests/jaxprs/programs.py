@@ -381,6 +381,29 @@ FUNCTIONS = {
         V,
     ),
     "reflections": (lax.linalg.householder_product, A[:, :3].copy(), V[:3]),
+    "factors of reflections": (
+        lambda a, c: (
+            jnp.linalg.qr(a[:, :3], mode="raw"),
+            lax.linalg.hessenberg(a),
+            lax.linalg.hessenberg(c),
+        ),
+        A,
+        A + 1j * A.T,
+    ),
+    "reflections of both sides": (
+        lambda a: [lax.linalg.tridiagonal(a, lower=lower) for lower in (True, False)],
+        np.stack([S, A]) + 1j * A,
+    ),
+    "products of reflections": (
+        lambda v, t, c: [
+            lax.linalg.ormqr(v, t, c if left else c.T, left=left, transpose=transpose)
+            for left in (True, False)
+            for transpose in (True, False)
+        ],
+        A[:, :3] + 1j * A[:, 1:],
+        V[:3] * (1 - 0.5j),
+        A[:, :2] * 1j,
+    ),
     "unstacked": (lambda x: tuple(jnp.unstack(x, axis=1)), X),
     "linear call": (
         lambda x: jax.custom_derivatives.linear_call(lambda r, x: r * x, lambda r, x: r * x, 2.0, x),

@@ -74,8 +74,36 @@ def one_equation(primitive, operands, results, frames=(), **params):
 
 def test_a_primitive_without_a_rule_is_named_with_its_line():
     frames = [("/lib/jax/_src/lax.py", 9), ("/home/user/model.py", 12)]
-    jaxpr = one_equation("hessenberg", [("float64", (3, 3))], [("float64", (3, 3))], frames)
-    with pytest.raises(esat.GraphError, match=r"(?s)'hessenberg'.*model\.py:12"):
+    for name, reason in [("schur", "eig and eigh are there"), ("pmax", "")]:
+        jaxpr = one_equation(name, [("float64", (3, 3))], [("float64", (3, 3))], frames)
+        with pytest.raises(esat.GraphError, match=rf"(?s)primitive '{name}'.*{reason}.*model\.py:12"):
+            translated(jaxpr)
+
+
+_FACTORS = [("geqrf", [(4, 4), (4,)], None), ("hessenberg", [(4, 4), (3,)], None)] + [
+    ("tridiagonal", [(4, 4), (4,), (3,), (3,)], lower) for lower in (True, False)
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "lower"), _FACTORS)
+def test_gradients_of_factors_are_those_of_their_steps(name, shapes, lower):
+    """JAX has none; where a column is zero already, the factors jump, and the gradient is finite."""
+    jaxpr = one_equation(name, [("float64", (4, 4))], [("float64", one) for one in shapes], lower=lower)
+
+    def cost(matrix):
+        return sum(esat.sin(one).sum() for one in Translation(RULES).run(jaxpr, [matrix]))
+
+    x = np.random.default_rng(0).normal(size=(4, 4))
+    esat.verify_grad(cost, [x])
+    matrix = esat.tensor("matrix", shape=(4, 4))
+    slope = esat.grad(cost(matrix), matrix)
+    for special in (np.triu(x), np.zeros((4, 4)), np.eye(4)):
+        assert np.isfinite(esat.evaluate(slope, {matrix: special})).all()
+
+
+def test_too_many_reflections_are_refused():
+    jaxpr = one_equation("geqrf", [("float64", (300, 300))], [("float64", (300, 300)), ("float64", (300,))])
+    with pytest.raises(esat.GraphError, match="300 reflections one after another; at most 256"):
         translated(jaxpr)
 
 

@@ -3,7 +3,7 @@
 ============ =====================================================================
 steps        what rules are given, and the dtypes and shapes of values
 translation  runs a jaxpr by a table of rules
-elementwise, bits, arrays, indexing, foldings, windows, matrices, draws, calls, rare  the rules
+elementwise, bits, arrays, indexing, foldings, windows, matrices, reflections, draws, calls, rare  the rules
 ============ =====================================================================
 
 JAX traces the function, so its ``grad``, ``vmap``, ``custom_jvp`` and so on have been at work when esat sees
@@ -28,6 +28,7 @@ from esat.frontend.jax import (
     indexing,
     matrices,
     rare,
+    reflections,
     windows,
 )
 from esat.frontend.jax.steps import Rule, value_of
@@ -52,6 +53,7 @@ RULES: dict[str, Rule] = {
     **draws.RULES,
     **calls.RULES,
     **rare.RULES,
+    **reflections.RULES,
 }
 """Name of a primitive of JAX's -> what builds its results. A rule of one's own may be added."""
 

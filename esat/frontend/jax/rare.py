@@ -11,13 +11,11 @@ from esat.errors import DtypeError, describe
 from esat.frontend import elementwise as own
 from esat.frontend.assembling import unstack
 from esat.frontend.bits import bitwise_count
-from esat.frontend.creation import tril
 from esat.frontend.eigenvalues import eig, eigvals
 from esat.frontend.indexing import take_along_axis
 from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.linalg_functions import cholesky, solve
 from esat.frontend.searching import where
-from esat.frontend.shaping import broadcast_to
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL
@@ -103,20 +101,6 @@ def _symmetric_product(step: Equation) -> Variable:
     return own.add(step.params["alpha"] * product, step.params["beta"] * other)
 
 
-def _reflections(step: Equation) -> Variable:
-    """The product of the reflections whose vectors stand below a diagonal, applied from the last."""
-    vectors, factors = step.operands
-    rows, columns = step.shape_of(0)[-2:]
-    dtype = vectors.tensor_type.dtype
-    below = tril(vectors, -1) + eye(rows, columns, dtype=dtype)
-    result = broadcast_to(eye(rows, columns, dtype=dtype), step.shape_of(0))
-    for place in reversed(range(step.shape_of(1)[-1])):
-        vector = below[..., place : place + 1]
-        shadow = MATMUL(own.conj(swapaxes(vector, -1, -2)), result)
-        result = result - factors[..., place : place + 1, None] * MATMUL(vector, shadow)
-    return result
-
-
 # ---- others
 
 
@@ -165,7 +149,6 @@ RULES: dict[str, Rule] = {
     "cholesky_update": _updated,
     "clz": _leading_zeros,
     "eig": _eig,
-    "householder_product": _reflections,
     "mulhi": _high_product,
     "population_count": _ones,
     "symmetric_product": _symmetric_product,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,16 @@ from esat.ops.control import specify_shape
 SMALL = 64
 """Elements of a result of constants up to which it is computed at once."""
 
+_REASONS = {
+    "geqp3": ": columns change places by their values; qr without pivoting is there",
+    "pure_callback": ": it calls a function of Python's; give its results as an argument",
+    "io_callback": ": it calls a function of Python's; give its results as an argument",
+    "random_gamma": ": it draws until a number is accepted; give the draws as an argument",
+    "scaled_dot": ": it multiplies in bfloat16, a dtype that esat lacks",
+    "schur": ": no Schur form is there, and none has a gradient; eig and eigh are there",
+}
+"""Why a primitive that users may meet has no rule, and what there is instead."""
+
 
 class Translation:
     """Runs jaxprs on Variables.
@@ -41,7 +52,7 @@ class Translation:
         self._rules = rules
         self.seen: set[str] = set()
 
-    def run(self, jaxpr: Any, operands: Sequence[Variable]) -> list[Variable]:
+    def run(self, jaxpr: Any, operands: Sequence[Variable], where: UserLine | None = None) -> list[Variable]:
         """The results of a jaxpr.
 
         Parameters
@@ -50,6 +61,8 @@ class Translation:
             One with its constants (``ClosedJaxpr``), or without any.
         operands
             One for each of its arguments.
+        where
+            The user's line that asked for it; JAX forgets those of functions that it has traced before.
 
         Raises
         ------
@@ -63,22 +76,25 @@ class Translation:
             known[variable] = constant_of(value)
         known.update(zip(body.invars, operands, strict=True))
         for equation, used in _needed(body):
-            step = self._step(equation, used, [_read(known, one) for one in equation.invars])
+            given = [_read(known, one) for one in equation.invars]
+            step = self._step(equation, used, given, line_of(equation) or where)
             known.update(zip(equation.outvars, self._results(step), strict=True))
         return [_read(known, one) for one in body.outvars]
 
-    def _step(self, equation: Any, used: tuple[bool, ...], operands: Sequence[Variable]) -> Equation:
-        where = line_of(equation)
+    def _step(
+        self, equation: Any, used: tuple[bool, ...], operands: Sequence[Variable], where: UserLine | None
+    ) -> Equation:
         results = tuple(value_of(one.aval, where) for one in equation.outvars)
         abstract = tuple(one.aval for one in equation.invars)
         name, params = equation.primitive.name, equation.params
-        return Equation(name, params, tuple(operands), results, used, abstract, where, self.run)
+        inline = partial(self.run, where=where)
+        return Equation(name, params, tuple(operands), results, used, abstract, where, inline)
 
     def _results(self, step: Equation) -> list[Variable]:
         rule = self._rules.get(step.name)
         if rule is None:
             shown = [f"{one.type}" for one in step.operands]
-            reason = f"no rule is known for JAX's primitive {step.name!r}"
+            reason = f"no rule is known for JAX's primitive {step.name!r}{_REASONS.get(step.name, '')}"
             raise GraphError(describe("from_jax", shown, reason, step.where))
         self.seen.add(step.name)
         with built_for(step.where):
