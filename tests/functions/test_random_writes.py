@@ -6,8 +6,9 @@ import pytest
 
 import esat
 from esat.errors import EsatError, InputError
+from esat.runtime import direct
 
-from .random_writes import compiled, differences, function_of, outcome, program
+from .random_writes import OVERLAPPING, compiled, differences, function_of, layout_of, outcome, program
 
 BODIES = (
     "a.reshape(-1)[0] = 9", "np.ravel(a)[:2] += 1", "a.ravel()[0] = 9", "v = a.reshape(-1); a[...] = 7",
@@ -76,6 +77,35 @@ def test_arrays_that_are_written_to_stand_alone():
     with pytest.raises(ValueError, match=r"f: a is written to, .* read-only") as raised:
         jitted(x, x + 1)
     assert isinstance(raised.value, EsatError)
+
+
+def test_arguments_that_share_memory_are_right_or_refused_where_written_to():
+    right = refused = 0
+    for seed in range(48):
+        wrong, _ = differences(seed, compiled, OVERLAPPING)
+        if wrong and "is written to, and shares memory with" in wrong[0]:
+            assert layout_of(seed, OVERLAPPING) != "apart within"
+            refused += 1
+            continue
+        assert not wrong, (seed, program(seed, OVERLAPPING), wrong)
+        right += 1
+    assert right > 15
+    assert refused > 5
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "o3", "o2", "unsafe", "strict", "symbolic"])
+def test_arguments_that_share_memory_are_read(mode):
+    def f(a, b):
+        return np.exp(a) - b, (a * b).sum(), a[::-1], b
+
+    options = {"shapes": "symbolic"} if mode == "symbolic" else {"mode": mode}
+    jitted = esat.jit(f, **options)
+    for call in range(direct.CALLS + 50):
+        x = np.arange(6.0) + call
+        first, second = [(x[:-1], x[1:]), (x[1:], x[:0:-1]), (x[:3], x[3:]), (x[::2], x[:3])][call % 4]
+        for one, other in zip(jitted(first, second), f(first, second), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        np.testing.assert_array_equal(x, np.arange(6.0) + call)
 
 
 def test_neither_reads_of_the_other_but_both_are_written_to():
