@@ -5,28 +5,20 @@ They are those that rules cannot say: what depends on run-time values of ops, on
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from esat.classic.graph_terms import same
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.matrix_facts import is_known_square
-from esat.graph import Apply, Family, Op, Variable
+from esat.graph import Apply, Family, Variable
 from esat.graph.folding import fold
-from esat.graph.registry import op_named
-from esat.ops.along_axis import AlongAxis
 from esat.ops.contraction import MatMul
 from esat.ops.control import IfElse
-from esat.ops.creation import Alloc
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
-from esat.ops.index.advanced import AdvancedSetSubtensor
-from esat.ops.index.basic import SetSubtensor, Subtensor
-from esat.ops.index.entries import Slice
-from esat.ops.join import Join
-from esat.ops.normalization import Normalization
-from esat.ops.reduction import Reduction
+from esat.ops.index.basic import Subtensor
 from esat.ops.shape import ShapeI, size_of
+from esat.ops.sizes import size_before
 from esat.ops.view import Reshape
 
 
@@ -122,39 +114,15 @@ def _is_main_of_square(op: Diagonal, matrix: Variable) -> bool:
 
 def _size_before(node: Apply, axis: int) -> Variable | None:
     op, operands = node.op, node.inputs
-    if op.family is Family.ELEMENTWISE:
-        lasting = (one for one in operands if not one.tensor_type.broadcastable[axis])
-        operand = next(lasting, None)
-        return None if operand is None else size_of(operand, axis)
-    if isinstance(op, DimShuffle):
-        before = op.order[axis]
-        return None if before == "x" else size_of(operands[0], int(before))
-    if isinstance(op, Reduction):
-        rank = operands[0].tensor_type.ndim
-        kept = [one for one in range(rank) if op.keepdims or one not in op.axes]
-        return None if kept[axis] in op.axes else size_of(operands[0], kept[axis])
-    if isinstance(op, (SetSubtensor, AdvancedSetSubtensor, Normalization, AlongAxis)):
-        return size_of(operands[0], axis)
-    if isinstance(op, Alloc):
-        return operands[1 + axis]
+    found = size_before(node, axis)
+    if found is not None:
+        return found
     if isinstance(op, Diagonal) and (
         axis < operands[0].tensor_type.ndim - 2 or _is_main_of_square(op, operands[0])
     ):
         return size_of(operands[0], axis)
-    if isinstance(op, MatMul):
-        rank = operands[0].tensor_type.ndim
-        return size_of(operands[int(axis == rank - 1)], axis) if axis >= rank - 2 else None
-    return _size_of_parts(op, operands, axis)
-
-
-def _size_of_parts(op: Op, operands: Sequence[Variable], axis: int) -> Variable | None:
-    """The size of a part of an array, of several joined, or of one of two."""
     if isinstance(op, Subtensor):
         return _size_of_region(op, operands, axis)
-    if isinstance(op, Join):
-        sizes = [size_of(one, axis) for one in operands]
-        total: Variable = functools.reduce(op_named("add"), sizes) if axis == op.axis else sizes[0]
-        return total
     if isinstance(op, IfElse) and op.count == 1:
         return _chosen_size(operands[0], *(size_of(one, axis) for one in operands[1:]))
     return None
@@ -167,10 +135,6 @@ def _chosen_size(condition: Variable, then: Variable, otherwise: Variable) -> Va
 
 def _size_of_region(op: Subtensor, operands: Sequence[Variable], axis: int) -> Variable | None:
     """The size of an axis of a region, of an array that is not computed if there is one of the same sizes."""
-    places = [place for place, entry in enumerate(op.entries) if isinstance(entry, Slice)]
-    entry = op.entries[places[axis]]
-    if entry in (Slice(), Slice(step=-1)):
-        return size_of(operands[0], places[axis])
     source = _of_same_sizes(operands[0])
     return None if source is operands[0] else size_of(op.make_node(source, *operands[1:]).outputs[0], axis)
 

@@ -32,7 +32,7 @@ from esat.graph.types import LARGEST_SIZE, TensorType
 from esat.graph.variables import Variable
 from esat.ops.batching import repeated
 from esat.ops.cast import cast
-from esat.ops.shape import size_of
+from esat.ops.shape import size_of, sizes_of
 from esat.records import record
 
 Function = Callable[..., Any]
@@ -160,7 +160,15 @@ def _new_variable(name: str, leaf: Any) -> Variable:
     if type.kind not in "fc":
         reason = "integers and booleans have no derivatives; convert them, or leave them out of argnums"
         raise GradientError(describe(name, [type], reason, user_line()))
-    return TensorType(type.dtype, shape=type.shape).make_variable()
+    return _standing_for(TensorType(type.dtype, shape=type.shape), sizes_of(as_symbol(leaf)))
+
+
+def _standing_for(type: TensorType, sizes: Sequence[Variable]) -> Variable:
+    """A new Variable within the trace that runs, in place of an array of these sizes."""
+    variable, trace = type.make_variable(), current_trace()
+    assert trace is not None
+    trace.stand_ins[variable] = tuple(sizes)
+    return variable
 
 
 def _stand_in(leaf: Any, variable: Variable) -> Any:
@@ -294,7 +302,7 @@ def recomputed(name: str, function: Function, arguments: Sequence[Any], keywords
     given: dict[Variable, Variable] = {}
     for place, leaf in enumerate(tree.leaves):
         if type(leaf) is TracedArray and isinstance(leaf.value, Variable):
-            stand_in = leaf.value.type.make_variable()
+            stand_in = _standing_for(leaf.value.tensor_type, sizes_of(leaf.value))
             given[stand_in] = leaf.value
             stands[place] = TracedArray(stand_in, is_scalar=leaf.is_scalar, layout=leaf.layout)
     result = called(function, *tree.rebuilt(stands))
@@ -340,7 +348,8 @@ def mapped(
     stands = list(tree.leaves)
     fresh: dict[Variable, Variable] = {}
     for place, batch in moved.items():
-        element = TensorType(batch.dtype, shape=batch.tensor_type.shape[1:]).make_variable()
+        type = TensorType(batch.dtype, shape=batch.tensor_type.shape[1:])
+        element = _standing_for(type, sizes_of(batch)[1:])
         fresh[element] = batch
         layout = _element_layout(tree.leaves[place], axes[place], element)
         stands[place] = TracedArray(element, is_scalar=element.ndim == 0, layout=layout)

@@ -8,6 +8,7 @@ import os
 import threading
 import types
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from esat.errors import CallError, InputError, OptimizerError
 from esat.frontend.tracing.convert import holds_traced
 from esat.frontend.tracing.layouts import layout_key
-from esat.frontend.tracing.trace import ValueAsked, current_trace
+from esat.frontend.tracing.trace import SizesAsked, ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
 from esat.functions.call_code import Use, entry_for
 from esat.functions.guards import Guard, guard_for
@@ -261,8 +262,10 @@ class Jitted(Generic[P, R]):
         return program(leaves)
 
     def _is_open(self, array: np.ndarray[Any, Any]) -> bool:
-        """Whether the program for an array is that for arrays of most shapes."""
-        return not self._settings.symbolic or (0 not in array.shape and 1 not in array.shape)
+        """Whether the program for an array is that for arrays of all shapes but those with sizes 0 and 1."""
+        if not self._settings.symbolic:
+            return True
+        return self._settings.least == 2 and 0 not in array.shape and 1 not in array.shape
 
     def _structure(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any]
@@ -311,14 +314,14 @@ class Jitted(Generic[P, R]):
         if program is not None:
             return program
         known = self._known.get(structure, frozenset())
-        program = kept.programs.get(_key(structure, leaves, known, self._settings.symbolic, twins))
+        program = kept.programs.get(_key(structure, leaves, known, self._settings, twins))
         if program is not None:
             return program
         with self._lock:
             donated = [place for name in self._donate for place in places.get(name, ())]
             for _ in range(MOST_RETRACES):
                 known = self._known.get(structure, frozenset())
-                key = _key(structure, leaves, known, self._settings.symbolic, twins)
+                key = _key(structure, leaves, known, self._settings, twins)
                 program = kept.programs.get(key)
                 if program is not None:
                     return program
@@ -328,6 +331,9 @@ class Jitted(Generic[P, R]):
                 except ValueAsked as asked:
                     warn_of_numbers(asked, structure, self._settings)
                     self._known[structure] = known | asked.leaves
+                    continue
+                except SizesAsked as asked:
+                    self._settings = replace(self._settings, least=asked.least)
                     continue
                 program = compile_traced(traced, self._settings, donated, self._place())
                 kept.programs[key] = program
@@ -436,7 +442,7 @@ def _key(
     structure: Structure,
     leaves: list[Any],
     known: frozenset[int],
-    symbolic: bool,
+    settings: Settings,
     twins: tuple[tuple[int, int], ...],
 ) -> Any:
     """What programs are found by: the structure, with sizes left open or not, values of known numbers, and
@@ -445,19 +451,19 @@ def _key(
         (place, layout_key(leaves[place]) if _is_array(leaves[place]) else Exact(leaves[place]))
         for place in sorted(known)
     )
-    return (_open(structure) if symbolic else structure), values, twins
+    return (_open(structure, settings) if settings.symbolic else structure), values, twins
 
 
 def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, np.ndarray) or hasattr(leaf, "__cuda_array_interface__")
 
 
-def _open(structure: Structure) -> Structure:
+def _open(structure: Structure, settings: Settings) -> Structure:
     if structure[0] == "array":
-        return ("array", structure[1], tuple(size if size < 2 else None for size in structure[2]))
+        return ("array", structure[1], tuple(map(settings.size_kept, structure[2])))
     if structure[0] in ("scalar", "number", "traced", "static"):
         return structure
-    return (*structure[:-1], tuple(map(_open, structure[-1])))
+    return (*structure[:-1], tuple(_open(part, settings) for part in structure[-1]))
 
 
 def _signature_of(f: Callable[..., Any], names: tuple[str, ...]) -> inspect.Signature | None:

@@ -27,7 +27,7 @@ from esat.graph.tracing import Traced as Standing
 from esat.graph.tracing import adapting
 from esat.graph.traversal import inputs_of
 from esat.graph.types import TensorType
-from esat.graph.variables import Constant, Variable
+from esat.graph.variables import Variable
 from esat.recorded.entry_point import compile_called
 from esat.records import record
 from esat.runtime import Executable
@@ -47,11 +47,18 @@ class Settings:
         Whether sizes are left open, but for those that are 0 and 1.
     name
         Of the function, for messages.
+    least
+        Sizes below this are not left open either; more than 2 where the function has asked for it.
     """
 
     mode: Any
     symbolic: bool
     name: str
+    least: int = 2
+
+    def size_kept(self, size: int) -> int | None:
+        """The size of an axis if programs are for arrays of this size alone."""
+        return None if self.symbolic and size >= self.least else size
 
 
 @record(frozen=True)
@@ -213,13 +220,12 @@ def _writes_to_twins(traced: TracedFunction, leaves: Sequence[Any], takes: Seque
     return twins
 
 
-def variable_for(leaf: Any, structure: Structure, symbolic: bool) -> Variable | None:
+def variable_for(leaf: Any, structure: Structure, settings: Settings) -> Variable | None:
     """The input that stands for a leaf of the arguments."""
     tag = structure[0]
     if tag == "array":
         _, dtype, shape = structure
-        sizes = tuple(size if size < 2 or not symbolic else None for size in shape)
-        return TensorType(dtype, shape=sizes).make_variable()
+        return TensorType(dtype, shape=tuple(map(settings.size_kept, shape))).make_variable()
     if tag == "scalar":
         return TensorType(structure[1], shape=()).make_variable()
     if tag == "number":
@@ -268,10 +274,6 @@ def leaf_structures(structure: Structure) -> Iterator[Structure]:
             yield from leaf_structures(part)
 
 
-def _trace(name: str, numbers: Mapping[Variable, int], rebinder: Rebinder) -> Trace:
-    return Trace(name, numbers, rebinder.exchanged, rebinder.outside.watch)
-
-
 @contextmanager
 def in_trace(trace: Trace) -> Iterator[None]:
     """Let functions of esat and traced objects know that a function is traced."""
@@ -313,12 +315,14 @@ def trace_call(
     ValueAsked
         When the function asks for the value of another number, or does what hangs on the memory order of
         another array.
+    SizesAsked
+        When it takes a slice that has one element of larger arrays.
     EsatError
         When it asks for what only a call can know, or changes its arguments but for writing to arrays.
     """
     parts = list(leaf_structures(structure))
     variables = [
-        None if place in known and part[0] == "number" else variable_for(leaf, part, settings.symbolic)
+        None if place in known and part[0] == "number" else variable_for(leaf, part, settings)
         for place, (leaf, part) in enumerate(zip(leaves, parts, strict=True))
     ]
     _name(variables, argument_leaves)
@@ -327,13 +331,15 @@ def trace_call(
         del inputs[place]
     numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}
     rebinder = Rebinder(Outside(settings.name))
+    given = settings.name, numbers, rebinder.exchanged, rebinder.outside.watch
+    trace = Trace(*given, arrays=frozenset(inputs.values()), least=settings.least)
     originals: list[tuple[Any, dict[str, Any]]] = []
 
     def made(instance: Any) -> None:
         if hasattr(instance, "__dict__"):
             originals.append((instance, rebinder.methods_of(instance)))
 
-    with rebinder.outside.watching(), in_trace(_trace(settings.name, numbers, rebinder)):
+    with rebinder.outside.watching(), in_trace(trace):
         each = zip(leaves, parts, variables, range(len(parts)), strict=True)
         stands = [standing_for(*one, known) for one in each]
         for place, first in twins:
@@ -396,7 +402,8 @@ def on_variables(
         When it writes to one of them.
     """
     rebinder = Rebinder(Outside(settings.name))
-    with rebinder.outside.watching(), in_trace(_trace(settings.name, {}, rebinder)):
+    trace = Trace(settings.name, {}, rebinder.exchanged, rebinder.outside.watch)
+    with rebinder.outside.watching(), in_trace(trace):
         stands = [
             TracedArray(leaf, is_scalar=getattr(leaf.type, "ndim", None) == 0)
             if isinstance(leaf, Variable)
@@ -467,10 +474,8 @@ def compile_traced(
         return Specialization(traced, None, ())
     used = set(inputs_of(traced.outputs))
     free = used - set(traced.inputs.values())
-    if any(type(leaf) is Variable for leaf in free):
-        names = ", ".join(
-            str(leaf) for leaf in free if type(leaf) is Variable and not isinstance(leaf, Constant)
-        )
+    names = ", ".join(str(leaf) for leaf in free if type(leaf) is Variable)
+    if names:
         raise GraphError(f"{settings.name} uses the Variable {names}, which is no argument of it")
     takes = tuple(place for place, variable in traced.inputs.items() if variable in used)
     inputs = [traced.inputs[place] for place in takes]

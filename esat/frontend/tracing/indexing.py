@@ -18,7 +18,8 @@ from esat.frontend.tracing.convert import (
     layout_made_by,
     mapped,
 )
-from esat.frontend.tracing.numbers import TracedNumber, is_more_than_one
+from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.tracing.sizes import with_single_elements
 from esat.frontend.tracing.trace import note_constant
 from esat.frontend.tracing.ufuncs import fitted
 from esat.graph.callers import user_line
@@ -155,32 +156,7 @@ def _read(value: Any, places: Any) -> Any:
     if isinstance(value, np.ndarray) and _is_known(places):
         return value[places]
     variable = as_variable(value)
-    return indexing.getitem(variable, _of_one(variable, places))
-
-
-def _of_one(variable: Variable, places: Any) -> Any:
-    """An index in which slices of one element have a size that is known, so that the result broadcasts.
-
-    ``x[:1]`` has one element where ``x`` has any: it is ``x[0, None]``.
-    """
-    items = places if isinstance(places, tuple) else (places,)
-    if None not in variable.tensor_type.shape or not all(isinstance(one, (int, slice)) for one in items):
-        return places
-    changed: list[Any] = []
-    for axis, item in enumerate(items):
-        first = None
-        if isinstance(item, slice) and item.step is None and all(map(_is_number, (item.start, item.stop))):
-            first = {(None, 1): 0, (0, 1): 0, (-1, None): -1}.get((item.start, item.stop))
-        known = variable.tensor_type.shape[axis] if axis < variable.ndim else 0
-        if first is not None and known is None and is_more_than_one(variable, axis):
-            changed += [first, None]
-        else:
-            changed.append(item)
-    return tuple(changed)
-
-
-def _is_number(bound: Any) -> bool:
-    return bound is None or type(bound) is int
+    return indexing.getitem(variable, with_single_elements(variable, places))
 
 
 def _written(value: Any, places: Any, part: Any) -> Any:

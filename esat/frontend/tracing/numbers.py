@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from esat.frontend.tracing.trace import current_trace, require_running, value_of
-from esat.graph.op import Family, as_variable
+from esat.graph.op import as_variable
 from esat.graph.registry import function_named, op_named
 from esat.graph.tracing import WeakNumber
-from esat.graph.variables import Constant, SharedVariable, Variable
-from esat.ops.dimshuffle import DimShuffle
+from esat.graph.variables import Variable
 from esat.ops.shape import size_of
 
 _numpy: Any = np
@@ -266,25 +265,6 @@ _define()
 def size_number(variable: Variable, axis: int) -> TracedNumber:
     """The size of an axis, where it is known at run time only."""
     return TracedNumber(size_of(variable, axis), int)
-
-
-def is_more_than_one(variable: Variable, axis: int) -> bool:
-    """Whether an axis of unknown size is one of an argument: for sizes of 0 and 1 programs are others."""
-    while variable.owner is not None:
-        node = variable.owner
-        if node.op.family is Family.ELEMENTWISE:
-            open_ones = [one for one in node.inputs if one.tensor_type.shape[axis] is None]
-            if not open_ones:
-                return False
-            variable = open_ones[0]
-        elif isinstance(node.op, DimShuffle):
-            source = node.op.order[axis]
-            if not isinstance(source, int):
-                return False
-            variable, axis = node.inputs[0], source
-        else:
-            return False
-    return not isinstance(variable, (Constant, SharedVariable)) and current_trace() is not None
 
 
 def as_number(value: Any) -> Variable:

@@ -39,6 +39,20 @@ class ValueAsked(BaseException):
         self.where = where
 
 
+class SizesAsked(BaseException):
+    """A program for arrays that have axes of at least so many elements, or known sizes, is wanted instead.
+
+    Attributes
+    ----------
+    least
+        How many.
+    """
+
+    def __init__(self, least: int) -> None:
+        super().__init__(f"sizes below {least} are asked for")
+        self.least = least
+
+
 def _as_it_is(value: Any) -> Any:
     return value
 
@@ -63,6 +77,10 @@ class Trace:
         Notice draws from now on; see ``outside``.
     warned
         Arrays from outside that the user was warned of, by identity.
+    arrays, least
+        Inputs that stand for arrays of a call, and how large their axes are at least that have no known size.
+    stand_ins
+        Variables that stand for others, of a gradient or for the elements of a batch -> the sizes of these.
     has_ended
         Whether the function has returned: what stood for its arrays and numbers means nothing then.
     """
@@ -72,6 +90,9 @@ class Trace:
     exchange: Callable[[Any], Any] = _as_it_is
     watch: Callable[[], None] = _nothing
     warned: set[int] = field(default_factory=set)
+    arrays: frozenset[Variable] = frozenset()
+    least: int = 0
+    stand_ins: dict[Variable, tuple[Variable, ...]] = field(default_factory=dict)
     has_ended: bool = False
 
 
