@@ -84,8 +84,8 @@ def jit(
         numbers are given to programs at run time; there is one program for each value of a number whose
         value the function asks for, as ``range(n)`` does, and of a boolean, string or None.
     static_argnames
-        Names of arguments whose values are parts of programs: hashable, and compared by ``==``, numbers also
-        by their types and signs.
+        Names of arguments whose values are parts of programs: slices, and what is hashable, compared by
+        ``==``, numbers also by their types and signs.
     mode
         How hard to optimize, as for :func:`esat.compile`.
     donate
@@ -291,8 +291,8 @@ class Jitted(Generic[P, R]):
             try:
                 return static(value)
             except TypeError:
-                reason = "is not hashable, as values of static_argnames are"
-                raise InputError(f"{self._settings.name}: {name} {reason}") from None
+                reason = f"a {type(value).__name__} is not hashable, as values of static_argnames are"
+                raise InputError(f"{self._settings.name}: {name}: {reason}; {_remedy(value)}") from None
         begin = len(leaves)
         part = flatten(value, leaves, (self._settings.name, ": {}", name))
         places[name] = range(begin, len(leaves))
@@ -452,6 +452,15 @@ def _key(
         for place in sorted(known)
     )
     return (_open(structure, settings) if settings.symbolic else structure), values, twins
+
+
+def _remedy(value: Any) -> str:
+    """What to write in place of a static value that may change."""
+    if isinstance(value, (np.ndarray, dict)):
+        return "leave it out of static_argnames: arrays, and numbers in dicts, are arguments as they are"
+    if isinstance(value, (list, set)):
+        return f"pass a {'tuple' if isinstance(value, list) else 'frozenset'}"
+    return "give its class __hash__ and __eq__, or pass what the function needs of it"
 
 
 def _is_array(leaf: Any) -> bool:

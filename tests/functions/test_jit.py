@@ -196,8 +196,40 @@ def test_static_arguments():
     assert len(f.programs) == 2
     with pytest.raises(CallError, match="no argument 'hw'"):
         jit(lambda x, how: x, static_argnames="hw")
-    with pytest.raises(InputError, match="hashable"):
-        f(X, ["sum"])
+    for value, remedy in [
+        (["sum"], "how: a list is not hashable, .*; pass a tuple"),
+        ({"sum"}, "frozenset"),
+        (X, "how: a ndarray is not hashable, .*; leave it out of static_argnames"),
+        ({"sum": 1}, "leave it out of static_argnames"),
+        ((1, [2]), "how: a tuple is not hashable"),
+    ]:
+        with pytest.raises(InputError, match=remedy):
+            f(X, value)
+
+
+def test_static_slices():
+    f = jit(lambda x, part: x[part] * 2, static_argnames="part")
+    for part in (
+        slice(0, 2),
+        slice(0, 2),
+        slice(None, None, -1),
+        (slice(1, None), slice(0, 1)),
+        slice(0, 2, 1),
+    ):
+        np.testing.assert_array_equal(f(X, part), X[part] * 2)
+    assert len(f.programs) == 4
+    f(X, slice(False, 2))  # of other types, though equal
+    assert len(f.programs) == 5
+
+
+def test_values_from_outside_are_those_of_tracing_until_programs_are_forgotten():
+    outside = {"rate": 2.0}
+    f = jit(lambda x: x * outside["rate"])
+    np.testing.assert_array_equal(f(X), X * 2)
+    outside["rate"] = 3.0
+    np.testing.assert_array_equal(f(X), X * 2)
+    f.clear()
+    np.testing.assert_array_equal(f(X), X * 3)
 
 
 def test_comparisons_of_numbers_with_narrow_integers():

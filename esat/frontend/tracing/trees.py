@@ -45,7 +45,7 @@ def shown(where: Place) -> str:
 
 class Exact:
     """A value that is a part of programs, equal to others of its type and its bits alone: ``1``, ``1.0`` and
-    ``True`` are told apart, ``0.0`` and ``-0.0``, and so they are in tuples; NaN is equal to itself.
+    ``True`` are told apart, ``0.0`` and ``-0.0``, also in tuples and slices; NaN is equal to itself.
 
     Attributes
     ----------
@@ -79,6 +79,8 @@ def _exact(value: Any) -> Any:
         return kind, tuple(map(_exact, value))
     if isinstance(value, frozenset):
         return kind, frozenset(map(_exact, value))
+    if isinstance(value, slice):  # which Python hashes from 3.12 on
+        return kind, tuple(map(_exact, (value.start, value.stop, value.step)))
     return kind, value
 
 
@@ -90,9 +92,10 @@ def static(value: Any) -> Structure:
     TypeError
         Where it cannot be hashed.
     """
-    hash(value)
-    is_loose = isinstance(value, (tuple, frozenset, float, complex, np.generic))
-    return ("static", type(value), Exact(value) if is_loose else value)
+    is_loose = isinstance(value, (tuple, frozenset, float, complex, np.generic, slice))
+    kept = Exact(value) if is_loose else value
+    hash(kept)
+    return ("static", type(value), kept)
 
 
 def flatten(value: Any, leaves: list[Any], where: Place = "the arguments", depth: int = 0) -> Structure:
