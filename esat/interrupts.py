@@ -9,7 +9,9 @@ without what failed. So those of a compilation are remembered, and raised at its
 from __future__ import annotations
 
 import signal
+import sys
 import threading
+import traceback
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -141,6 +143,38 @@ def deliver_now(caught: BaseException | None = None) -> None:
 
 
 def is_from_handler(error: BaseException) -> bool:
-    """Whether an exception is what a handler has raised during this compilation."""
+    """Whether an exception is what a handler has raised, during this compilation or just now."""
     raised = _of_compilation()
-    return raised is not None and any(one is error for one in raised.errors)
+    if raised is not None and any(one is error for one in raised.errors):
+        return True
+    codes = {getattr(handler, "__code__", None) for handler in _handlers().values()}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+_RAISED_WITHIN = frozenset(
+    {"builtins", "esat", "llvmlite", "numba", "numpy", "scipy", *sys.stdlib_module_names}
+)
+_WITHOUT_WORDS = (AssertionError, NotImplementedError, StopIteration)
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether an exception is none that the package, or what it calls, has raised itself.
+
+    Timeouts without signals raise from other threads, by ``PyThreadState_SetAsyncExc``: a class of a user's,
+    or one of Python's without a word.
+    """
+    if is_from_handler(error) or isinstance(error, (MemoryError, TimeoutError)):
+        return True
+    kind = type(error)
+    if kind.__module__.partition(".")[0] not in _RAISED_WITHIN:
+        return True
+    return not error.args and kind.__module__ == "builtins" and not isinstance(error, _WITHOUT_WORDS)
+
+
+def raise_from_outside(error: BaseException) -> None:
+    """Raise an exception, or what it was made of, if that comes from outside."""
+    part: BaseException | None = error
+    while part is not None:
+        if is_from_outside(part):
+            raise part
+        part = part.__cause__ or part.__context__

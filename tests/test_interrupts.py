@@ -1,5 +1,6 @@
 """Exceptions that arrive from outside at any moment of a compilation: they reach the user as they are."""
 
+import ctypes
 import gc
 import random
 import signal
@@ -14,6 +15,7 @@ from esat.codegen.cache import compiled_kernel
 from esat.egraph.engine import Engine
 from esat.errors import EsatError
 from esat.interrupts import delayed_interrupts, deliver_now, handlers_reach_the_caller
+from esat.runtime import direct
 from esat.storage import DiskStore, digest_of
 
 X = np.linspace(0.5, 1.5, 6).reshape(2, 3)
@@ -217,12 +219,12 @@ def test_engines_raise_what_comes_from_outside(kind, monkeypatch):
     assert caught.value is error
 
 
-@pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", [MemoryError, KeyboardInterrupt, TimeoutError, Deadline, RuntimeError])
 def test_no_memory_is_no_fault_of_a_kernel_or_an_entry(kind, monkeypatch, tmp_path):
     def without(*_arguments, **_named):
-        raise kind("none left")
+        raise kind  # as other threads raise it
 
-    number = 12_000 + len(kind.__name__)  # not compiled before
+    number = time.time_ns() % 1_000_000_007  # not compiled before, nor found on disk
     tmp_path.chmod(0o700)
     store = DiskStore(tmp_path, "test")
     key = digest_of(["an entry"])
@@ -235,6 +237,82 @@ def test_no_memory_is_no_fault_of_a_kernel_or_an_entry(kind, monkeypatch, tmp_pa
         compiled(number)
     monkeypatch.undo()
     np.testing.assert_allclose(compiled(number)(X)[0], wanted(number)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [compiled, jitted])
+@pytest.mark.filterwarnings("ignore::esat.storage.CacheWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_exceptions_from_other_threads(make):
+    """They cannot be held back: what is called back by LLVM, or by the collector, is without them then."""
+    kinds = [Deadline, TimeoutError, KeyboardInterrupt, MemoryError]
+    begin = time.perf_counter()
+    make(20_000)
+    longest = time.perf_counter() - begin
+    rng, came = random.Random(1), 0
+    for number in range(20_001, 20_021):
+        kind = kinds[number % len(kinds)]
+        caught = raised_by_another_thread(
+            lambda number=number: make(number), kind, rng.uniform(0, longest / 2)
+        )
+        assert caught is None or type(caught) is kind, repr(caught)
+        assert caught is None or not (caught.__cause__ or getattr(caught, "__notes__", None))
+        came += caught is not None
+        if number % 4 == 0:
+            np.testing.assert_allclose(make(number)(X)[0], wanted(number)[0], rtol=1e-12)
+    assert came >= 5
+
+
+def raised_by_another_thread(action, kind, seconds):
+    """What an action raises into which another thread raises an exception after so many seconds."""
+    target, lock, is_running = ctypes.c_ulong(threading.get_ident()), threading.Lock(), [True]
+
+    def shoot():
+        time.sleep(seconds)
+        with lock:
+            if is_running:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(target, ctypes.py_object(kind))
+
+    thread = threading.Thread(target=shoot)
+    caught = None
+    try:
+        thread.start()
+        action()
+        with lock:
+            is_running.clear()
+    except BaseException as error:
+        caught = error
+    thread.join()
+    return caught
+
+
+CALLS = {
+    "library": (lambda x: np.cumsum(np.sort(x)), (np.random.default_rng(0).random(50_000),)),
+    "elementwise": (lambda x: np.exp(x) * 2 + np.sin(x), (np.random.default_rng(0).random(100_000),)),
+    "solve": (lambda a, b: np.linalg.solve(a + 9 * np.eye(80), b), (np.ones((80, 80)), np.arange(80.0))),
+    "small": (lambda x, y: x * y + 1, (np.ones(3), np.arange(3.0))),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_alarms_during_calls(name, alarm):
+    function, arguments = CALLS[name]
+    program = esat.jit(function)
+    for _ in range(direct.CALLS + 50):
+        program(*arguments)
+    rng = random.Random(2)
+    for number in range(30):
+        error, caught = KINDS[number % len(KINDS)]("mine"), None
+        try:
+            alarm(rng.uniform(1e-5, 0.01), error)
+            while True:
+                program(*arguments)
+        except BaseException as found:
+            caught = found
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        assert caught is error
+        assert not getattr(caught, "__notes__", None)
+        np.testing.assert_allclose(program(*arguments), function(*arguments), rtol=1e-12)
 
 
 def test_nothing_is_left_of_compilations(alarm):

@@ -20,7 +20,7 @@ from esat.errors import CallError, EsatError, ParameterError, describe
 from esat.graph.callers import is_own, user_line
 from esat.graph.tracing import current_adapter
 from esat.graph.variables import Variable
-from esat.interrupts import is_from_handler
+from esat.interrupts import is_from_handler, is_from_outside
 
 _ENTRIES = ("__init__", "__call__", "__getitem__", "__round__", "__matmul__", "__rmatmul__")
 """Methods with names of Python's that users enter by; what they do by operators is checked by the ops."""
@@ -44,7 +44,8 @@ def broke_off(stage: str, error: Exception) -> None:
 
     It is a fault of the package, or of what a user added to it: no argument is blamed.
     """
-    if not (isinstance(error, EsatError) or hasattr(error, _STAGE) or is_from_handler(error)):
+    comes_from_outside = is_from_handler(error) or (not error.args and is_from_outside(error))
+    if not (isinstance(error, EsatError) or hasattr(error, _STAGE) or comes_from_outside):
         setattr(error, _STAGE, stage)
         error.add_note(f"in the stage {stage!r} of a compilation by esat")
 
@@ -112,7 +113,12 @@ def _checked(function: FunctionType, shown: str = "") -> Callable[..., Any]:
             # Calls within the package are not the user's; what a function of his raises within is his own.
             caller = sys._getframe(1).f_code
             within = is_own(caller.co_filename) and caller.co_name not in _DISPATCHERS
-            if within or hasattr(error, _STAGE) or _passes_users_code(trace.tb_next):
+            if (
+                within
+                or hasattr(error, _STAGE)
+                or is_from_outside(error)
+                or _passes_users_code(trace.tb_next)
+            ):
                 raise
             called = _name_of(arguments[0]) if name == "__call__" else name
             raise _not_understood(function, called, error, arguments, keywords) from error

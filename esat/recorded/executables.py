@@ -17,7 +17,7 @@ from esat.collection import without_old_objects
 from esat.forks import GATE
 from esat.frontend.graph import Graph
 from esat.graph import SharedVariable, TensorType, Variable
-from esat.interrupts import delayed_interrupts, handlers_reach_the_caller
+from esat.interrupts import delayed_interrupts, handlers_reach_the_caller, raise_from_outside
 from esat.recorded.content import (
     NativeRecord,
     NotRecordedError,
@@ -186,9 +186,8 @@ class RecordedExecutable(Executable):
             try:
                 with without_old_objects():
                     self._made[shapes] = made = self._native(found, shapes)
-            except MemoryError:
-                raise
             except Exception as error:  # whatever is wrong with a record, the compiler makes another
+                raise_from_outside(error)
                 message = f"a recorded program cannot be used, and is compiled: {error}"
                 warnings.warn(message, CacheWarning, stacklevel=4)
                 del self._records[shapes]

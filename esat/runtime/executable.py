@@ -19,6 +19,7 @@ import numpy as np
 
 from esat.errors import CallError, EsatError, InputError, OptimizerError
 from esat.graph.arguments import flag_of
+from esat.interrupts import is_from_handler
 
 if TYPE_CHECKING:
     from esat.graph import SharedVariable, Variable
@@ -418,7 +419,7 @@ def located_error(executable: Executable, error: Exception) -> Exception:
     """The error with the user's line of the step that raised it, if a step did."""
     from esat.runtime.shape_rules import place_text
 
-    group = executable._failing_step(error)
+    group = None if is_from_handler(error) else executable._failing_step(error)
     if group is None or not (place := place_text(group.nodes[-1].where)):
         return error
     if isinstance(error, EsatError):

@@ -11,6 +11,7 @@ from typing import TypeVar
 import platformdirs
 
 from esat.errors import EsatWarning
+from esat.interrupts import raise_from_outside
 from esat.storage import entry_file as entry_format
 from esat.storage.directory import EntryDirectory, StoredFile, UnusableDirectoryError
 
@@ -76,9 +77,8 @@ class DiskStore:
             if content is None:
                 return self._load_shipped(key, read)
             return read(entry_format.decode(key, self.kind, content))
-        except MemoryError:
-            raise
         except Exception as error:  # whole entries can still name what this installation lacks
+            raise_from_outside(error)
             self._warn(f"entry {key[:16]} cannot be loaded and will be made again: {error}")
             self._directory.remove(self._name(key))
             return None
@@ -92,9 +92,8 @@ class DiskStore:
             return None
         try:
             return read(entry_format.decode(key, self.kind, content))
-        except MemoryError:
-            raise
         except Exception as error:
+            raise_from_outside(error)
             self._warn(f"shipped entry {key[:16]} cannot be loaded: {error}")
             return None
 

@@ -33,6 +33,7 @@ from esat.codegen.loop_compiler.contexts import RUN_TIME
 from esat.codegen.loop_compiler.private import forget, private_compiler
 from esat.codegen.vector_math import shared_code
 from esat.errors import CompileError, EsatError
+from esat.interrupts import raise_from_outside
 from esat.records import record
 from esat.storage import digest_of
 
@@ -255,10 +256,12 @@ def _compiled(
         dispatcher.compile(signature)
         yield dispatcher.overloads[signature.args]
     except NumbaError as error:
+        raise_from_outside(error)
         raise CompileError(f"kernel {entry}: numba refused the source: {error}\n{source}") from error
-    except (EsatError, MemoryError):
+    except EsatError:
         raise
     except Exception as error:
+        raise_from_outside(error)
         raise CompileError(f"kernel {entry}: the generated source does not run: {error}\n{source}") from error
     finally:
         linecache.cache.pop(filename, None)
