@@ -8,7 +8,9 @@ written, too, for greedy modes read it so and the compiler may drop it.
 
 from __future__ import annotations
 
+import json
 import re
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,11 +29,11 @@ from esat.egraph.rule_program import program_for, signature_of_registered
 from esat.egraph.signature import Signature
 from esat.egraph.structure import structure_program
 from esat.egraph.term_rows import ROW_TABLES
-from esat.errors import EsatError, RuleError
+from esat.errors import EsatError, EsatWarning, RuleError
 from esat.forks import GATE
 from esat.rules.database import PACKAGE_RULES, RuleSelection
 from esat.rules.macros import CONDITIONS, MACROS, expand
-from esat.rules.reader import Form, Sexp, head_of, is_string, position_of, show, subforms
+from esat.rules.reader import Form, Sexp, head_of, is_number, is_string, position_of, show, subforms
 from esat.rules.rule import TYPE_FUNCTIONS, Rule, RuleFile
 from esat.rules.rule_signature import Operator, check, declared_names, declared_signature
 from esat.rules.spelling import suggestion
@@ -54,8 +56,12 @@ _PLAIN_STRING = re.compile(r'"[\w +\-]*"\Z')
 _ACTIONS = ("union", "subsume", "set", "let")
 _SORTS = ("sort", "datatype", "datatype*")
 _TRIAL = "esat-trial"
+_NEGATIVE = (
+    "in sums a negative constant stands on the other side, as a positive one: (Sub x c) for (Add x -c)"
+)
 
-_admitted: OrderedDict[str, None] = OrderedDict()
+_admitted: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+"""Texts that were taken, and what there is to say of each."""
 
 
 @cache
@@ -72,6 +78,8 @@ def admit(file: RuleFile, others: Sequence[RuleFile] = ()) -> None:
         What the text says.
     others
         Texts of users that it will stand beside, whose declarations it may use.
+
+    A rule that can never fire in saturating modes is taken with a warning: greedy ones read it as written.
 
     Errors
     ------
@@ -93,18 +101,22 @@ def admit(file: RuleFile, others: Sequence[RuleFile] = ()) -> None:
         parts += [show(form) for form in one.declarations]
     parts += [f"{rule.name} {rule.ruleset} {rule.soundness} {rule.source}" for rule in file.rules]
     key = digest_of(["admitted", *parts])
-    if key in _admitted:
-        return
-    if _store().load(key, lambda payload: True) is None:
+    remarks = _admitted.get(key)
+    if remarks is None:
+        remarks = _store().load(key, lambda payload: tuple(json.loads(bytes(payload))))
+    if remarks is None:
         with GATE.busy():
-            _check(file, others, signature)
-        _store().save(key, b"admitted")
-    _admitted[key] = None
+            remarks = _check(file, others, signature)
+        _store().save(key, json.dumps(remarks).encode())
+    for remark in remarks:
+        warnings.warn(remark, EsatWarning, stacklevel=2)
+    _admitted[key] = remarks
     while len(_admitted) > KEPT:
         _admitted.popitem(last=False)
 
 
-def _check(file: RuleFile, others: Sequence[RuleFile], signature: Signature) -> None:
+def _check(file: RuleFile, others: Sequence[RuleFile], signature: Signature) -> tuple[str, ...]:
+    """What there is to say of a text that may be taken."""
     known = tuple(form for other in others for form in other.declarations)
     declared = declared_signature((*known, *file.declarations))
     operators = {**signature.operators, **FACT_OPERATORS, **declared}
@@ -116,7 +128,12 @@ def _check(file: RuleFile, others: Sequence[RuleFile], signature: Signature) -> 
         require_bound(rule)
         check([rule], operators)
         _check_groups(rule)
-    _Trial(file, known, signature, operators).run()
+    dropped = _Trial(file, known, signature, operators).run()
+    idle = [*dropped, *((rule, _NEGATIVE) for rule in file.rules if _adds_negative(rule))]
+    return tuple(
+        f"{rule.position}: rule {rule.report_name!r} can never fire in saturating modes: {reason}"
+        for rule, reason in idle
+    )
 
 
 # ---- names
@@ -226,6 +243,29 @@ def _check_actions(rule: Rule, operators: Mapping[str, Operator], declared: Mapp
         raise rule.error(f"{name} is no action of a rule{hint}; actions are {actions}", action)
 
 
+def _adds_negative(rule: Rule) -> bool:
+    """Whether a pattern is a sum with a constant that a condition says is negative."""
+    parts = [part for fact in rule.body for part in subforms(fact)]
+    negative = {
+        str(one[1])
+        for fact in parts
+        if head_of(fact) == "="
+        for one, other in (fact[1:3], fact[2:0:-1])
+        if not isinstance(one, str) and head_of(one) == "val" and _is_negative(other)
+    }
+    return any(
+        operand in negative
+        or (not isinstance(operand, str) and head_of(operand) == "K" and _is_negative(operand[1]))
+        for part in parts
+        if head_of(part) in ("Add", "Sub")
+        for operand in part[1:]
+    )
+
+
+def _is_negative(number: Sexp) -> bool:
+    return isinstance(number, str) and is_number(number) and float(number) < 0.0
+
+
 def _check_strings(rule: Rule) -> None:
     for form in (*rule.body, *rule.head):
         for part in subforms(form):
@@ -250,8 +290,8 @@ class _Trial:
         self.signature = signature
         self.operators = operators
 
-    def run(self) -> None:
-        """Raises RuleError for what egglog refuses."""
+    def run(self) -> Sequence[tuple[Rule, str]]:
+        """Rules that the compiler drops, and why; raises RuleError for what egglog refuses."""
         engine = Engine()
         engine.load(_declarations(self.signature.program))
         for form in self.known:
@@ -261,11 +301,12 @@ class _Trial:
         engine.load(f"(ruleset {_TRIAL})")
         for number, rule in enumerate(self.file.rules):
             self._load(engine, Chunk(_as_written(rule, number), rule))
-        for exact in (False, True):
-            self._load_compiled(exact)
+        dropped = self._load_compiled(exact=False)
+        self._load_compiled(exact=True)
         if any(head_of(form) in _SORTS for form in self.file.declarations):
             # Sorts change what calls of primitives mean, in the package's rules, too.
             self._load_with_package()
+        return dropped
 
     def _load_declaration(self, engine: Engine, form: Form) -> None:
         try:
@@ -282,8 +323,11 @@ class _Trial:
         except EsatError as error:
             raise chunk.error(str(error)) from None
 
-    def _load_compiled(self, exact: bool) -> None:
-        """What the compiler makes of the rules, into another e-graph: the first has rules of these names."""
+    def _load_compiled(self, exact: bool) -> Sequence[tuple[Rule, str]]:
+        """What the compiler makes of the rules, into another e-graph: the first has rules of these names.
+
+        Returns those of which it makes nothing.
+        """
         compiled = compile_rules(
             self.file.rules,
             self.operators,
@@ -291,13 +335,14 @@ class _Trial:
             declarations=(*self.known, *self.file.declarations),
         )
         if exact and not compiled.origins:
-            return
+            return compiled.dropped
         engine = Engine()
         engine.load(_declarations(self.signature.program))
         for chunk in compiled.chunks:
             self._load(engine, chunk)
         for ruleset in (*compiled.rulesets, *compiled.expanding):
             engine.execute(f"(run {ruleset} 1)")
+        return compiled.dropped
 
     def _load_with_package(self) -> None:
         from esat.egraph.modules import load_modules

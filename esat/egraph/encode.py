@@ -52,6 +52,7 @@ from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.ops.shape import ShapeI
 from esat.ops.sparse.record import SparseOp
 from esat.ops.structure import NUMBERS
+from esat.ops.view import Reshape
 from esat.rules.macros import permutation_word
 
 
@@ -324,6 +325,8 @@ class _Encoder:
         ranks = tuple(
             variable.type.ndim if isinstance(variable.type, TensorType) else None for variable in node.inputs
         )
+        if isinstance(node.op, Reshape):
+            ranks = (None, *ranks[1:])  # one of an array is that of another, which may have another rank
         opaque = RankedOp(node.op, ranks)
         position = self.opaque.setdefault(opaque, len(self.opaque))
         self._add_outputs(node, opaque_constructor(node.op, len(operands)), operands, (position,))

@@ -222,7 +222,7 @@ def test_a_text_that_was_checked_is_not_checked_again(
     with RULES.add(text):
         pass
     checked: list[object] = []
-    monkeypatch.setattr(admission, "_check", lambda *given: checked.append(given))
+    monkeypatch.setattr(admission, "_check", lambda *given: checked.append(given) or ())
     with RULES.add(text):
         assert not checked
     with RULES.add(text.replace("Fill x x", "Fill x (Neg x)")):
@@ -277,3 +277,24 @@ def test_primitives_whose_names_resemble_ops_are_primitives():
     x = esat.dvector("x")
     with esat.rules.add(text):
         assert esat.compile(esat.Graph([x], [esat.sin(x)]))([0.0]) == 0
+
+
+IDLE = {
+    "(rewrite (Add x y) (Add y x))": "both sides are the same n-ary term",
+    "(rewrite (Exp (Add (Log x) m)) x :when ((= (val m) -1.0)))": "stands on the other side",
+    "(rule ((= e (Sub x m)) (= -2.0 (val m))) ((union e x)))": "stands on the other side",
+    "(rewrite (Exp (Add x (K -1.0 11))) (Exp x))": "stands on the other side",
+}
+
+
+@pytest.mark.parametrize("text", IDLE)
+def test_rules_that_can_never_fire_are_told_of_each_time(text):
+    for _ in range(2):
+        with pytest.warns(EsatWarning, match=f"can never fire in saturating modes: .*{IDLE[text]}"):
+            RULES.add(text).remove()
+
+
+def test_rules_that_fire_are_not_told_of(recwarn):
+    RULES.add("(rewrite (Exp (Mul (Log x) m)) x :when ((= (val m) -1.0)))").remove()
+    RULES.add("(rewrite (Exp (Sub (Log x) m)) x :when ((= (val m) 1.0)))").remove()
+    assert not recwarn.list

@@ -89,3 +89,12 @@ def test_optimizers_that_replace_users_are_asked_about_users_that_rules_find(mod
                 assert "erf" not in {node.op.name for node in nodes}
     finally:
         esat.optdb["canonicalize"].remove("erf_of_tan_by_its_user")
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "o3", "unsafe", "strict", "greedy"])
+def test_a_reshape_back_is_none(mode):
+    a = esat.dmatrix("a")
+    back = a.reshape((-1,)).reshape(a.shape)
+    for output, names in ((back, []), (back + a, ["add"]), (esat.exp(back).reshape(a.shape), ["exp"])):
+        nodes = esat.compile(esat.Graph([a], [output]), mode=mode).optimized.toposort()
+        assert [node.op.name for node in nodes] == names
