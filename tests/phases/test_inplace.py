@@ -113,12 +113,30 @@ def test_without_work_in_place_products_are_added_to_a_copy(mode: str, place: in
 
 
 def test_where_a_kernel_adds_nothing_is_copied() -> None:
-    for total in (esat.tanh(c + x @ y), esat.tanh(c) + x @ y, rate * c + x @ y):
+    for total in (esat.tanh(c + x @ y), esat.tanh(c) + x @ y):
         inputs = [one for one in (x, y, c, rate) if one in set(esat.graph.inputs_of([total]))]
         function = esat.compile(esat.Graph(inputs, [total]), "o3")
         assert "gemm" not in names(function.graph)
     for mode in (esat.Mode("o3").excluding("gemm"), "strict", "o2"):
         assert "gemm" not in names(esat.compile(esat.Graph([x, y, c], [c + x @ y]), mode).graph)
+
+
+@pytest.mark.parametrize("mode", ["o3", "unsafe"])
+def test_scales_that_are_computed_are_those_of_a_product_added_to_a_copy(mode: str) -> None:
+    """A scale of 0 takes nothing of infinities and NaN, as in NumPy."""
+    al, be = esat.scalar("al"), esat.scalar("be")
+    graph = esat.Graph([x, y, c, al, be], [esat.exp(al) * (x @ y) - be * c])
+    function = esat.compile(graph, mode)
+    assert "gemm" in names(function.graph)
+    a, b, d = np.random.default_rng(0).normal(size=(3, 40, 40))
+    a[0, 0], d[1, 1], d[2, 2] = np.inf, np.nan, -np.inf
+    kept = d.copy()
+    for first, second in ((2.0, 3.0), (-np.inf, 1.0), (1.0, 0.0), (np.nan, 1.0)):
+        with np.errstate(all="ignore"):
+            wanted = np.exp(first) * (a @ b) - second * d
+        for _ in range(3):
+            np.testing.assert_allclose(function(a, b, d, first, second), wanted, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(d, kept)
 
 
 def not_accumulated() -> dict[str, tuple[list[Variable], Variable, Permissions]]:
