@@ -203,7 +203,8 @@ class Runner:
         if outcome.updated:
             self.nodes.forget()
         if self._trace is not None:
-            step = StepTrace(self.round - 1, rulesets, seconds, self.nodes.exact(), outcome.updated)
+            nodes, matches = self.nodes.exact(), outcome.matches
+            step = StepTrace(self.round - 1, rulesets, seconds, nodes, outcome.updated, matches)
             self._trace.steps.append(step)
         return outcome
 

@@ -45,6 +45,8 @@ class StepTrace:
         E-nodes afterwards.
     updated
         Whether anything changed.
+    matches
+        Name of each rule that matched -> how often.
     """
 
     round: int
@@ -52,6 +54,7 @@ class StepTrace:
     seconds: float
     nodes: int
     updated: bool
+    matches: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from esat.classic.replacement_trace import ReplacementTrace, Writer
 from esat.classic.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
 from esat.egraph.rule_program import EngineName, RuleProgram, program_for
-from esat.egraph.saturation_report import SaturationReport, SaturationTrace, StepTrace
+from esat.egraph.saturation_report import SaturationReport, SaturationTrace, StepTrace, rule_name
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
 from esat.errors import CompileError, EsatWarning, RuleError
@@ -405,8 +405,9 @@ def _describe(parts: list[OptimizerProfile], report: SaturationReport, trace: li
         one.seconds += step.seconds
         one.nodes = step.nodes
         if step.updated:
-            for ruleset in step.rulesets:
-                one.applied[ruleset] = one.applied.get(ruleset, 0) + 1
+            for member, matches in step.matches.items():
+                name = rule_name(member)
+                one.applied[name] = one.applied.get(name, 0) + matches
     part.nodes_before = trace[0].nodes if trace else 0
     part.nodes_after = report.nodes
     part.nodes_most = max((step.nodes for step in trace), default=report.nodes)

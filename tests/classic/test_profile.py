@@ -113,6 +113,9 @@ def test_profile_as_data(mode):
         assert part["kind"] == "EqualitySaturation"
         assert len(part["passes"]) >= 2
         assert part["applied"]
+        rounds = [set(one["applied"]) for one in part["passes"]]
+        assert rounds[0]
+        assert set().union(*rounds) <= set(part["applied"])  # rules, as in the table of all rounds
 
 
 def test_the_short_profile_tells_the_time_of_validation():
