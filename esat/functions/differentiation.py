@@ -23,7 +23,7 @@ from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import as_symbol, layout_made_by
 from esat.frontend.tracing.layouts import MemoryLayout
 from esat.frontend.tracing.numbers import TracedNumber
-from esat.frontend.tracing.trace import current_trace
+from esat.frontend.tracing.trace import current_trace, placing
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
 from esat.graph.callers import user_line
 from esat.graph.copying import clone
@@ -144,7 +144,9 @@ def run(
     given = list(arguments)
     for place, value in zip(places, tree.rebuilt(stands), strict=True):
         given[place] = value
-    result = called(function, given, keywords)
+    values = {one: as_symbol(leaf) for one, leaf in zip(fresh, tree.leaves, strict=True)}
+    with placing(lambda variables: clone(variables, values)[0]):
+        result = called(function, given, keywords)
     if any(type(stand) is TracedArray and stand.version for stand in stands):
         raise GraphError(f"{name}: the function writes to its argument; return the new value, or take a copy")
     aux = None
@@ -305,7 +307,8 @@ def recomputed(name: str, function: Function, arguments: Sequence[Any], keywords
             stand_in = _standing_for(leaf.value.tensor_type, sizes_of(leaf.value))
             given[stand_in] = leaf.value
             stands[place] = TracedArray(stand_in, is_scalar=leaf.is_scalar, layout=leaf.layout)
-    result = called(function, *tree.rebuilt(stands))
+    with placing(lambda variables: clone(variables, given)[0]):
+        result = called(function, *tree.rebuilt(stands))
     if any(type(stand) is TracedArray and stand.version for stand in stands):
         raise GraphError(f"{name}: the function writes to its argument; return the new value, or take a copy")
     found = Tree.of(result, "the result")
@@ -353,13 +356,20 @@ def mapped(
         fresh[element] = batch
         layout = _element_layout(tree.leaves[place], axes[place], element)
         stands[place] = TracedArray(element, is_scalar=element.ndim == 0, layout=layout)
-    result = called(function, tree.rebuilt(stands), {})
+    with placing(lambda variables: [_of_any(*one) for one in vectorize(variables, fresh)], batching=True):
+        result = called(function, tree.rebuilt(stands), {})
     if any(stand.version for place, stand in enumerate(stands) if place in moved):
         raise GraphError(f"{name}: the function writes to its argument; return the new value, or take a copy")
     found = Tree.of(result, "the result")
     outputs = vectorize([as_symbol(leaf) for leaf in found.leaves], fresh)
     wanted = _axes_for(name, result, out_axes)
     return found.rebuilt([_placed_axis(name, *each, size) for each in zip(outputs, wanted, strict=True)])
+
+
+def _of_any(condition: Variable, depends: bool) -> Variable:
+    """Whether a condition holds for any element of a batch."""
+    result: Any = condition
+    return result.any() if depends else condition
 
 
 def _element_layout(leaf: Any, axis: int | None, element: Variable) -> MemoryLayout | None:

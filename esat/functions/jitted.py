@@ -14,19 +14,19 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, o
 import numpy as np
 
 from esat.errors import CallError, InputError, OptimizerError
+from esat.frontend.tracing.conditions import NumberCondition
 from esat.frontend.tracing.convert import holds_traced
 from esat.frontend.tracing.layouts import layout_key
 from esat.frontend.tracing.trace import SizesAsked, ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
 from esat.functions.call_code import Use, entry_for
 from esat.functions.guards import Guard, guard_for
+from esat.functions.traced_calls import on_variables, trace_call
 from esat.functions.traced_programs import (
     Settings,
     Specialization,
     compile_traced,
     leaf_structures,
-    on_variables,
-    trace_call,
     warn_of_numbers,
 )
 from esat.functions.twins import twins_of
@@ -217,6 +217,7 @@ class Jitted(Generic[P, R]):
     def clear(self) -> None:
         """Forget all programs."""
         self._known: dict[Structure, frozenset[int]] = {}
+        self._conditions: dict[Structure, tuple[NumberCondition, ...]] = {}
         self._last: Specialization | None = None
         self.forget_programs()
 
@@ -313,16 +314,14 @@ class Jitted(Generic[P, R]):
         program = None if twins else kept.direct.get(structure)
         if program is not None:
             return program
-        known = self._known.get(structure, frozenset())
-        program = kept.programs.get(_key(structure, leaves, known, self._settings, twins))
+        program = kept.programs.get(self._key(structure, leaves, twins))
         if program is not None:
             return program
         with self._lock:
             donated = [place for name in self._donate for place in places.get(name, ())]
             for _ in range(MOST_RETRACES):
                 known = self._known.get(structure, frozenset())
-                key = _key(structure, leaves, known, self._settings, twins)
-                program = kept.programs.get(key)
+                program = kept.programs.get(self._key(structure, leaves, twins))
                 if program is not None:
                     return program
                 try:
@@ -335,12 +334,17 @@ class Jitted(Generic[P, R]):
                 except SizesAsked as asked:
                     self._settings = replace(self._settings, least=asked.least)
                     continue
+                before = self._conditions.get(structure, ())
+                new = tuple(one for one in traced.conditions if one not in before)
+                self._conditions[structure] = (*before, *new)
                 program = compile_traced(traced, self._settings, donated, self._place())
-                kept.programs[key] = program
+                kept.programs[self._key(structure, leaves, twins)] = program
                 self._last = program
                 if twins:
                     return program
                 program.for_twins = functools.partial(self._call_with_twins, structure, places)
+                if self._conditions[structure]:
+                    return program
                 if not known:
                     kept.direct[structure] = program
                 orders = {place: layout_key(leaves[place]) for place in known if _is_array(leaves[place])}
@@ -348,6 +352,18 @@ class Jitted(Generic[P, R]):
                     self._add_guard(kept.guards, structure, orders, program)
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
+
+    def _key(self, structure: Structure, leaves: list[Any], twins: tuple[tuple[int, int], ...]) -> Any:
+        """What programs are found by: the structure, with sizes left open or not, values of known numbers,
+        memory orders of known arrays, and how conditions of numbers are."""
+        known = self._known.get(structure, frozenset())
+        values = tuple(
+            (place, layout_key(leaves[place]) if _is_array(leaves[place]) else Exact(leaves[place]))
+            for place in sorted(known)
+        )
+        outcomes = tuple(one.outcome(leaves) for one in self._conditions.get(structure, ()))
+        opened = _open(structure, self._settings) if self._settings.symbolic else structure
+        return opened, values, outcomes, twins
 
     def _place(self) -> str:
         """The function's name, file and line, where it has code in Python."""
@@ -436,22 +452,6 @@ class Jitted(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<jitted {self._settings.name}, {len(self._kept.programs)} programs>"
-
-
-def _key(
-    structure: Structure,
-    leaves: list[Any],
-    known: frozenset[int],
-    settings: Settings,
-    twins: tuple[tuple[int, int], ...],
-) -> Any:
-    """What programs are found by: the structure, with sizes left open or not, values of known numbers, and
-    memory orders of known arrays."""
-    values = tuple(
-        (place, layout_key(leaves[place]) if _is_array(leaves[place]) else Exact(leaves[place]))
-        for place in sorted(known)
-    )
-    return (_open(structure, settings) if settings.symbolic else structure), values, twins
 
 
 def _remedy(value: Any) -> str:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from esat.errors import EsatError, EsatWarning, GraphError, InputError, ParameterError
+from esat.errors import EsatWarning, GraphError, InputError, ParameterError
 from esat.frontend.graph import Graph
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import call_adapted
-from esat.frontend.tracing.layouts import KnownLayout, MemoryLayout, example_of, layout_key
-from esat.frontend.tracing.numbers import TracedNumber
-from esat.frontend.tracing.outside import Outside
-from esat.frontend.tracing.rebinding import Rebinder
-from esat.frontend.tracing.trace import Trace, ValueAsked, tracing
-from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
+from esat.frontend.tracing.conditions import NumberCondition
+from esat.frontend.tracing.trace import ValueAsked
+from esat.frontend.tracing.trees import Structure, unflatten
 from esat.functions.guards import builder_for
+from esat.functions.paths import RunTimeCheck
 from esat.functions.twins import is_same, share_elements
-from esat.graph.tracing import Traced as Standing
-from esat.graph.tracing import adapting
 from esat.graph.traversal import inputs_of
-from esat.graph.types import TensorType
 from esat.graph.variables import Variable
 from esat.recorded.entry_point import compile_called
 from esat.records import record
@@ -114,6 +104,10 @@ class TracedFunction:
     written
         Positions of leaves of the arguments that the function writes to, with those of their new values among
         the outputs.
+    checks
+        Errors of the user's that a call may raise: where there are such, the last output is whether one is.
+    conditions
+        Of numbers, that decided.
     """
 
     name: str
@@ -123,6 +117,8 @@ class TracedFunction:
     structure: Structure
     results: tuple[Result, ...]
     written: tuple[tuple[int, int], ...]
+    checks: tuple[RunTimeCheck, ...] = ()
+    conditions: tuple[NumberCondition, ...] = ()
 
     def argument(self, place: int) -> str:
         """How messages call a leaf of the arguments."""
@@ -160,6 +156,7 @@ class Specialization:
             and traced.structure == ("traced",)
             and takes == tuple(range(traced.leaves))
             and not traced.written
+            and not traced.checks
             and self._single
         )
 
@@ -176,8 +173,7 @@ class Specialization:
                 and self.for_twins is not None
             ):
                 return self.for_twins(leaves)
-            outputs = self.executable(*[leaves[place] for place in self._takes])
-            outputs = (outputs,) if self._single else outputs
+            outputs = self._outputs(leaves)
         for place, output in traced.written:
             value = outputs[output]
             # Results are on the device if any argument is.
@@ -185,6 +181,33 @@ class Specialization:
             leaves[place][...] = value.get() if plain else value
         results = [result.of(outputs, leaves) for result in traced.results]
         return unflatten(traced.structure, iter(results)) if self._build is None else self._build(results)
+
+    def _outputs(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """What the program computes, where no check of the user's holds."""
+        assert self.executable is not None
+        given = [leaves[place] for place in self._takes]
+        checks = self._traced.checks
+        try:
+            outputs: Any = self.executable(*given)
+        except Exception:
+            # An error of a step may be one of what the user's code does not come to.
+            self._raise_first(checks, leaves)
+            raise
+        several: Sequence[Any] = (outputs,) if self._single else outputs
+        if checks and several[-1]:
+            self._raise_first(checks, leaves)
+        return several
+
+    def _raise_first(self, checks: Sequence[RunTimeCheck], leaves: Sequence[Any]) -> None:
+        """Raise the first of the user's errors that a call leads to."""
+        values = {
+            variable: leaves[place].get()
+            if hasattr(leaves[place], "__cuda_array_interface__")
+            else leaves[place]
+            for place, variable in self._traced.inputs.items()
+        }
+        for check in checks:
+            check.raise_if_so(values)
 
 
 def _writes_to_twins(traced: TracedFunction, leaves: Sequence[Any], takes: Sequence[int]) -> bool:
@@ -220,51 +243,6 @@ def _writes_to_twins(traced: TracedFunction, leaves: Sequence[Any], takes: Seque
     return twins
 
 
-def variable_for(leaf: Any, structure: Structure, settings: Settings) -> Variable | None:
-    """The input that stands for a leaf of the arguments."""
-    tag = structure[0]
-    if tag == "array":
-        _, dtype, shape = structure
-        return TensorType(dtype, shape=tuple(map(settings.size_kept, shape))).make_variable()
-    if tag == "scalar":
-        return TensorType(structure[1], shape=()).make_variable()
-    if tag == "number":
-        return TensorType(_SCALARS[structure[1]], shape=()).make_variable()
-    return None
-
-
-def standing_for(
-    leaf: Any, structure: Structure, variable: Variable | None, place: int, known: frozenset[int]
-) -> Any:
-    """What a traced function is given for a leaf of the arguments.
-
-    Parameters
-    ----------
-    leaf, structure, variable, place
-        The leaf, its structure, the input that stands for it, and its position.
-    known
-        Positions of numbers whose values, and of arrays whose memory order is part of the program.
-    """
-    if variable is None:
-        return leaf
-    if structure[0] == "number":
-        return TracedNumber(variable, structure[1])
-    return TracedArray(
-        variable, is_scalar=structure[0] == "scalar", layout=_layout_of(leaf, variable, place, place in known)
-    )
-
-
-def _layout_of(leaf: Any, variable: Variable, place: int, known: bool) -> MemoryLayout:
-    """How an argument lies in memory; as long as that is not asked for, in C order."""
-    sizes = variable.tensor_type.shape
-    shape: Any = None if None in sizes else sizes
-    assumed = frozenset() if known else frozenset((place,))
-    if known and layout_key(leaf) != "C":
-        example = example_of(leaf.shape, leaf.dtype, leaf.strides, leaf.flags.writeable)
-        return MemoryLayout(shape, leaf.dtype, found=KnownLayout(example, leaf.flags.c_contiguous, assumed))
-    return MemoryLayout(shape, variable.dtype, assumed=assumed)
-
-
 def leaf_structures(structure: Structure) -> Iterator[Structure]:
     """The parts of a structure that are leaves, in order."""
     if structure[0] in ("array", "scalar", "number", "traced"):
@@ -272,198 +250,6 @@ def leaf_structures(structure: Structure) -> Iterator[Structure]:
     elif structure[0] != "static":
         for part in structure[-1]:
             yield from leaf_structures(part)
-
-
-@contextmanager
-def in_trace(trace: Trace) -> Iterator[None]:
-    """Let functions of esat and traced objects know that a function is traced."""
-    with tracing(trace), adapting(call_adapted):
-        try:
-            yield
-        finally:
-            trace.has_ended = True
-
-
-def trace_call(
-    function: Callable[..., Any],
-    structure: Structure,
-    leaves: Sequence[Any],
-    known: frozenset[int],
-    settings: Settings,
-    argument_leaves: Mapping[str, range] = MappingProxyType({}),
-    twins: Sequence[tuple[int, int]] = (),
-) -> TracedFunction:
-    """Run a function with traced objects in place of the leaves of its arguments.
-
-    Parameters
-    ----------
-    function
-        Of what the structure describes: positional arguments and keywords.
-    structure, leaves
-        Of the arguments.
-    known
-        Positions of numbers whose values, and of arrays whose memory order is part of the program.
-    settings
-        How to trace.
-    argument_leaves
-        Name of an argument -> its leaves: inputs are called as the user calls them.
-    twins
-        Positions of arrays that are the same as others, with those of the others.
-
-    Raises
-    ------
-    ValueAsked
-        When the function asks for the value of another number, or does what hangs on the memory order of
-        another array.
-    SizesAsked
-        When it takes a slice that has one element of larger arrays.
-    EsatError
-        When it asks for what only a call can know, or changes its arguments but for writing to arrays.
-    """
-    parts = list(leaf_structures(structure))
-    variables = [
-        None if place in known and part[0] == "number" else variable_for(leaf, part, settings)
-        for place, (leaf, part) in enumerate(zip(leaves, parts, strict=True))
-    ]
-    _name(variables, argument_leaves)
-    inputs = {place: variable for place, variable in enumerate(variables) if variable is not None}
-    for place, _ in twins:
-        del inputs[place]
-    numbers = {variable: place for place, variable in inputs.items() if parts[place][0] == "number"}
-    rebinder = Rebinder(Outside(settings.name))
-    given = settings.name, numbers, rebinder.exchanged, rebinder.outside.watch
-    trace = Trace(*given, arrays=frozenset(inputs.values()), least=settings.least)
-    originals: list[tuple[Any, dict[str, Any]]] = []
-
-    def made(instance: Any) -> None:
-        if hasattr(instance, "__dict__"):
-            originals.append((instance, rebinder.methods_of(instance)))
-
-    with rebinder.outside.watching(), in_trace(trace):
-        each = zip(leaves, parts, variables, range(len(parts)), strict=True)
-        stands = [standing_for(*one, known) for one in each]
-        for place, first in twins:
-            stands[place] = stands[first]
-        arguments, keywords = given = unflatten(structure, iter(stands), made)
-        before: list[Any] = []
-        whole = flatten(given, before)
-        for instance, methods in originals:
-            instance.__dict__.update(methods)
-        for value in static_values(structure):
-            rebinder.outside.look_at(value, "an argument")
-        returned = _returned(rebinder.exchanged(function), arguments, keywords)
-        for instance, methods in originals:
-            for name, method in methods.items():
-                if instance.__dict__.get(name) is method:
-                    del instance.__dict__[name]
-        if rebinder.assigned():
-            names = ", ".join(rebinder.assigned())
-            raise GraphError(
-                f"{settings.name} assigns the global {names}, which a program cannot do; return it"
-            )
-        after: list[Any] = []
-        if flatten(given, after) != whole or any(map(operator.is_not, after, before)):
-            raise GraphError(f"{settings.name} {_CHANGES}")
-        return _results(settings.name, returned, inputs, stands)
-
-
-def _name(variables: Sequence[Variable | None], argument_leaves: Mapping[str, range]) -> None:
-    """Give inputs the names that the user calls them by."""
-    for argument, places in argument_leaves.items():
-        for number, variable in enumerate(variables[places.start : places.stop]):
-            if variable is not None:
-                variable.name = argument if len(places) == 1 else f"{argument}[{number}]"
-
-
-_CHANGES = (
-    "changes a list, dict or object among its arguments, which a program cannot do for the caller; return "
-    "the new values"
-)
-
-
-def _returned(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """What a function returns. Where NumPy hides our error behind one of its own, ours is raised."""
-    try:
-        return function(*arguments, **keywords)
-    except (TypeError, ValueError) as error:
-        if isinstance(error.__cause__, EsatError) and not isinstance(error, EsatError):
-            raise error.__cause__ from None
-        raise
-
-
-def on_variables(
-    function: Callable[..., Any], structure: Structure, leaves: Sequence[Any], settings: Settings
-) -> Any:
-    """What a function returns for Variables among its arguments: Variables, in place of arrays.
-
-    Raises
-    ------
-    GraphError
-        When it writes to one of them.
-    """
-    rebinder = Rebinder(Outside(settings.name))
-    trace = Trace(settings.name, {}, rebinder.exchanged, rebinder.outside.watch)
-    with rebinder.outside.watching(), in_trace(trace):
-        stands = [
-            TracedArray(leaf, is_scalar=getattr(leaf.type, "ndim", None) == 0)
-            if isinstance(leaf, Variable)
-            else leaf
-            for leaf in leaves
-        ]
-        arguments, keywords = unflatten(structure, iter(stands))
-        returned = _returned(rebinder.exchanged(function), arguments, keywords)
-        if any(type(stand) is TracedArray and stand.version for stand in stands):
-            raise GraphError(
-                f"{settings.name} writes to an argument, and a Variable cannot be changed; return it"
-            )
-        results: list[Any] = []
-        whole = flatten(returned, results, "the result")
-        return unflatten(whole, iter([_variable_of(leaf) for leaf in results]))
-
-
-def _variable_of(leaf: Any) -> Any:
-    return leaf.variable if isinstance(leaf, Standing) else leaf
-
-
-def _results(name: str, returned: Any, inputs: dict[int, Variable], stands: Sequence[Any]) -> TracedFunction:
-    leaves: list[Any] = []
-    structure = flatten(returned, leaves, "the result")
-    outputs: list[Variable] = []
-
-    def output(variable: Variable) -> int:
-        outputs.append(variable)
-        return len(outputs) - 1
-
-    written: list[tuple[int, int]] = []
-    for place in inputs:
-        stand = stands[place]
-        if type(stand) is TracedArray and stand.version > 0:
-            written.append((place, output(stand.variable)))
-    changed = {id(stands[place]): place for place, _ in written}
-    results = []
-    for leaf in leaves:
-        if id(leaf) in changed:
-            results.append(Result("argument", changed[id(leaf)]))
-        elif type(leaf) is TracedNumber:
-            results.append(Result("number", output(leaf.variable)))
-        elif type(leaf) is TracedArray and isinstance(leaf.value, Variable):
-            results.append(Result("scalar" if leaf.is_scalar else "array", output(leaf.variable)))
-        elif isinstance(leaf, Variable):
-            results.append(Result("array", output(leaf)))
-        else:
-            value = leaf.value if type(leaf) is TracedArray else leaf
-            results.append(Result("known", value=value.copy() if isinstance(value, np.ndarray) else value))
-    given = len(stands), inputs, outputs
-    return TracedFunction(name, *given, _as_traced(structure), tuple(results), tuple(written))
-
-
-def _as_traced(structure: Structure) -> Structure:
-    """The structure of a result, in which leaves of all kinds are alike."""
-    if structure[0] in ("array", "scalar", "number"):
-        return ("traced",)
-    if structure[0] in ("static", "traced"):
-        return structure
-    return (*structure[:-1], tuple(map(_as_traced, structure[-1])))
 
 
 def compile_traced(
@@ -479,7 +265,8 @@ def compile_traced(
         raise GraphError(f"{settings.name} uses the Variable {names}, which is no argument of it")
     takes = tuple(place for place, variable in traced.inputs.items() if variable in used)
     inputs = [traced.inputs[place] for place in takes]
-    donate = [traced.inputs[place] for place in donated if place in takes]
+    # Errors of the user's are told of the arguments as they were given.
+    donate = [traced.inputs[place] for place in donated if place in takes and not traced.checks]
     outputs: Any = traced.outputs[0] if len(traced.outputs) == 1 else traced.outputs
     executable = compile_called(message, Graph(inputs, outputs), settings.mode, donate=tuple(donate))
     return Specialization(traced, executable, takes)

@@ -13,7 +13,8 @@ import numpy as np
 import esat
 from esat.frontend.tracing.trace import ValueAsked
 from esat.frontend.tracing.trees import flatten
-from esat.functions.traced_programs import Settings, trace_call
+from esat.functions.traced_calls import trace_call
+from esat.functions.traced_programs import Settings
 from esat.graph.traversal import ancestors
 
 MADE = (

@@ -183,7 +183,7 @@ def test_integers_whose_values_are_asked_for_are_known():
 
 
 def test_floats_whose_values_are_asked_for_are_known_with_a_warning():
-    f = jit(lambda x, a: x if a > 0 else -x)
+    f = jit(lambda x, a: x * float(f"{a}"))
     with pytest.warns(EsatWarning, match="static_argnames"):
         np.testing.assert_array_equal(f(X, 1.0), X)
     np.testing.assert_array_equal(f(X, -1.0), -X)
@@ -552,11 +552,9 @@ def test_shapes_and_dtypes_are_known():
 @pytest.mark.parametrize(
     ("function", "told"),
     [
-        (lambda x: x if x[0, 0] > 0 else -x, "esat.where or esat.ifelse"),
-        (lambda x: x * float(x.sum()), "astype"),
-        (lambda x: x * int(x[0, 0]), "astype"),
+        (lambda x: x if x[0, 0] > 0 else x[0], "esat.where or esat.ifelse"),
         (lambda x: x[range(x.astype(int)[0, 0])], "static_argnames"),
-        (lambda x: max(x[0, 0], x[0, 1]), "esat.where"),
+        (lambda x: max(x[0], x[1]), "esat.where"),
         (lambda x: len(x[x > 0]), "np.sum"),
         (lambda x: np.random.rand(3) + x, "RandomStream"),
         (lambda x: CLOSURE.__setitem__(0, x[0, 0]), "esat.numpy"),
@@ -704,7 +702,7 @@ def test_numbers_in_lists_and_texts(function):
         if isinstance(expected, dict):
             assert result == expected
         else:
-            np.testing.assert_array_equal(result, expected)
+            np.testing.assert_allclose(result, expected, rtol=4e-16)
             assert result.dtype == expected.dtype
 
 

@@ -10,6 +10,7 @@ import scipy.sparse
 import scipy.special
 
 import esat
+from esat.frontend.scipy_functions import FUNCTIONS as SCIPYS
 from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.control import AFTER
@@ -293,6 +294,14 @@ LIBRARY = {
     "eigenvectors": (lambda a, b: esat.linalg.eigh(a + a.T)[0], lambda a, b: np.linalg.eigh(a + a.T)[0]),
     "lu": (lambda a, b: esat.linalg.lu(a)[2], lambda a, b: scipy.linalg.lu(a)[2] if a.size else a),
     "expm": (lambda a, b: esat.linalg.expm(a), lambda a, b: scipy.linalg.expm(a) if a.size else a),
+    "sqrtm": (
+        lambda a, b: SCIPYS["scipy.linalg.sqrtm"](a @ a.T + esat.eye(a.shape[0])),
+        lambda a, b: scipy.linalg.sqrtm(a @ a.T + np.eye(len(a))) if a.size else a,
+    ),
+    "logm": (
+        lambda a, b: SCIPYS["scipy.linalg.logm"](a @ a.T + esat.eye(a.shape[0])),
+        lambda a, b: scipy.linalg.logm(a @ a.T + np.eye(len(a))) if a.size else a,
+    ),
     "trace": (lambda a, b: esat.trace(a), lambda a, b: np.trace(a)),
     "norm": (lambda a, b: esat.linalg.norm(a), lambda a, b: np.linalg.norm(a)),
     "power": (lambda a, b: esat.linalg.matrix_power(a, 3), lambda a, b: np.linalg.matrix_power(a, 3)),

@@ -10,6 +10,7 @@ another one.
 
 from __future__ import annotations
 
+import math
 import operator
 import weakref
 from collections.abc import Callable, Iterator
@@ -21,11 +22,29 @@ from esat.errors import DtypeError, IndexingError, describe
 from esat.frontend.tracing.layouts import KnownLayout, MemoryLayout
 from esat.frontend.tracing.numbers import TracedNumber, size_number
 from esat.frontend.tracing.operators import TracedOperators
-from esat.frontend.tracing.trace import ValueAsked, current_trace, not_known, require_running, value_of
+from esat.frontend.tracing.trace import (
+    ValueAsked,
+    current_trace,
+    decided,
+    not_known,
+    require_running,
+    value_of,
+    written,
+)
 from esat.graph.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import function_named
 from esat.graph.variables import Variable
+from esat.ops.cast import cast
+
+
+def _python_number(value: Any) -> Any:
+    """The one element of an array as a number of Python's."""
+    if not isinstance(value, TracedArray) or not isinstance(value.value, Variable):
+        return np.asarray(value.value if isinstance(value, TracedArray) else value).item()
+    kind = type(value.dtype.type(0).item())
+    return TracedNumber(cast(value.value.reshape(()), np.dtype(kind)), kind)
+
 
 Value = Variable | np.ndarray[Any, np.dtype[Any]]
 Read = Callable[[Any], Any]
@@ -307,7 +326,12 @@ class TracedArray(TracedOperators):
         return value_of(value, asked, advice) if isinstance(value, Variable) else value
 
     def __bool__(self) -> bool:
-        return bool(self.known("bool", _NO_TRUTH))
+        value = self.value
+        if not isinstance(value, Variable):
+            return bool(value)
+        if self.known_shape is not None and math.prod(self.known_shape) == 1:
+            value = value.reshape(())
+        return decided(value, "bool", _NO_TRUTH)
 
     def __float__(self) -> float:
         return float(self._number("float"))
@@ -331,15 +355,20 @@ class TracedArray(TracedOperators):
 
     def item(self, *index: Any) -> Any:
         """The one element, or that at an index, as a number."""
-        chosen = self[index if len(index) != 1 else index[0]] if index else self
+        chosen: Any = self
+        if len(index) == 1 and isinstance(index[0], int) and self.ndim != 1:
+            chosen = self.flat[index[0]]
+        elif index:
+            chosen = self[index if len(index) != 1 else index[0]]
         if index or self.known_shape == () or self.size == 1:
-            value = chosen if not isinstance(chosen, TracedArray) else chosen.known("item")
-            return np.asarray(value).item()
+            return _python_number(chosen)
         raise IndexingError("can only convert an array of size 1 to a Python scalar")
 
     def tolist(self) -> Any:
         """The elements as Python's numbers."""
-        return self.known("tolist").tolist()
+        if not self.ndim:
+            return self.item()
+        return [one.tolist() if type(one) is TracedArray else one for one in self]
 
     def __repr__(self) -> str:
         if self._is_left():
@@ -352,7 +381,13 @@ class TracedArray(TracedOperators):
         return self._trace is not None and self._trace.has_ended
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else repr(self)
+        value = self.value
+        if not isinstance(value, Variable):
+            return format(value[()], spec)
+        return written(value, spec, repr(self))
+
+    def __str__(self) -> str:
+        return self.__format__("")
 
     # ---- copies
 

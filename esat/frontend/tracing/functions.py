@@ -60,10 +60,24 @@ _REDUCING = (
     "ptp",
 )  # fmt: skip
 """Functions whose results are cast to the dtype of ``out=``, whatever it is."""
+_OF_SEQUENCES = frozenset(
+    {
+        "concatenate", "concat", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack", "block",
+        "select", "choose", "piecewise", "multi_dot", "lexsort", "ravel_multi_index", "broadcast_arrays",
+        "ix_", "meshgrid", "einsum", "histogramdd", "average", "put", "copyto", "append", "insert",
+    }
+)  # fmt: skip
+"""Functions that take several arrays in a list; what others are given in one is an array."""
 _CALLING = ("apply_along_axis", "piecewise")
 """Functions that call functions of the user's."""
 _WEAK = ("where", "clip", "full_like", "dot", "interp", "linspace", "isclose", "nan_to_num", "select", "pad")
 """Functions whose Python numbers are values, not sizes: they need not be known."""
+
+
+def _is_list_of_arrays(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(
+        _is_list_of_arrays(one) or isinstance(one, (TracedArray, Variable)) for one in value
+    )
 
 
 def traced_function(
@@ -86,6 +100,8 @@ def traced_function(
         result = traced_function(namespace, function, arguments, keywords)
         store(out, result, "unsafe" if name in _REDUCING else "same_kind")
         return out
+    if name not in _OF_SEQUENCES:
+        arguments = [as_symbol_array(one) if _is_list_of_arrays(one) else one for one in arguments]
     if name in ("atleast_1d", "atleast_2d", "atleast_3d") and len(arguments) > 1:
         return tuple(function(one) for one in arguments)
     if name in _VIEWS:
@@ -413,6 +429,7 @@ def _text(a: Any, *rest: Any, **keywords: Any) -> str:
 
 
 _OWN: dict[str, Callable[..., Any]] = {
+    "isscalar": lambda element: type(element) is TracedNumber or isinstance(element, np.generic),
     "shape": _known("shape"),
     "ndim": _known("ndim"),
     "size": _size,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, describe
+from esat.frontend.scipy_calls import call_scipy
 from esat.frontend.tracing import creation
-from esat.frontend.tracing.convert import handed_out, holds_traced, settled
-from esat.frontend.tracing.functions import flat_of, traced_astype, traced_function
+from esat.frontend.tracing.convert import handed_out, holds_traced, holds_unknown, settled
+from esat.frontend.tracing.functions import as_symbol_array, flat_of, traced_astype, traced_function
 from esat.frontend.tracing.indexing import getitem, setitem
 from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.ufuncs import traced_ufunc
@@ -83,7 +85,7 @@ def attribute(module: str, name: str) -> Any:
     found, trace = getattr(theirs, name), current_trace()
     if trace is not None and (module == "numpy.random" or isinstance(found, types.ModuleType)):
         trace.watch()  # these may draw, or make generators that take their seeds from the system
-    return standing_for(module, found)
+    return _standing_for(module, name, found)
 
 
 @functools.cache
@@ -100,26 +102,83 @@ def _wrapped(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
-def standing_for(module: str, value: Any) -> Any:
-    """What stands for a function of a module in a trace; anything else is itself."""
-    if isinstance(value, (type, np.ufunc)) or not callable(value):
-        return value  # ufuncs are called with traced arrays by NumPy's protocol
-    name = getattr(value, "__name__", "")
-    known = getattr(importlib.import_module(module), name, None)
+_public: dict[int, tuple[Any, str, str]] = {}
+_looked_at: set[str] = set()
+
+
+def _public_name(value: Any) -> tuple[str, str] | None:
+    """The module and the name under which a function of NumPy's or SciPy's is to be had, whatever it says of
+    itself: ``scipy.linalg.cholesky`` says that it is one of ``scipy.linalg._decomp_cholesky``."""
+    if len(_looked_at) < len(OUR_NAMES):
+        for module in OUR_NAMES:
+            if module in sys.modules and module not in _looked_at:
+                for name, one in list(vars(sys.modules[module]).items()):
+                    if _is_exchanged(one) and not name.startswith("_"):
+                        _public.setdefault(id(one), (one, module, name))
+                _looked_at.add(module)
+    found = _public.get(id(value))
+    return None if found is None else found[1:]
+
+
+def _is_exchanged(value: Any) -> bool:
+    """Whether something of a module is a function that others stand for: ufuncs are called with traced arrays
+    by NumPy's protocol."""
+    return callable(value) and not isinstance(value, (type, np.ufunc, types.ModuleType))
+
+
+def counterpart(value: Any) -> Any:
+    """What stands for a function of NumPy's or SciPy's in a trace; anything else is itself."""
+    if id(value) in _PLACES:
+        return _PLACES[id(value)]
+    found = _public_name(value) if _is_exchanged(value) else None
+    return value if found is None else _standing_for(*found, value)
+
+
+class _Places:
+    """``numpy.mgrid`` and ``ogrid``, whose bounds may be numbers of the call, and ``r_`` and ``c_`` of traced
+    arrays."""
+
+    def __init__(self, standard: Any, joins: str | None) -> None:
+        self._standard, self._joins = standard, joins
+
+    def __getitem__(self, key: Any) -> Any:
+        items = key if isinstance(key, tuple) else (key,)
+        if self._joins is None or not holds_unknown(items):
+            return handed_out(self._standard[settled(key)])
+        if any(isinstance(one, str) for one in items):
+            reason = "directives in texts are not taken with traced arrays; use numpy.concatenate"
+            raise DtypeError(describe(f"numpy.{self._joins}", items, reason, user_line()))
+        parts = [
+            self._standard[settled(one)] if isinstance(one, slice) else as_symbol_array(one) for one in items
+        ]
+        if self._joins == "r_":
+            return np.concatenate([np.atleast_1d(one) for one in parts])
+        return np.column_stack(parts)
+
+
+_PLACES: dict[int, Any] = {
+    id(np.mgrid): _Places(np.mgrid, None), id(np.ogrid): _Places(np.ogrid, None),
+    id(np.r_): _Places(np.r_, "r_"), id(np.c_): _Places(np.c_, "c_"),
+}  # fmt: skip
+
+
+def _standing_for(module: str, name: str, value: Any) -> Any:
+    if not _is_exchanged(value):
+        return _PLACES.get(id(value), value)
     if module == "numpy.random" and name in _DRAWING:
         return creation.refuse_drawing(name)
-    return _wrapped(module, name) if known is value else value
+    return _wrapped(module, name)
 
 
 def _call(
     module: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Any:
     traced = holds_traced([arguments, keywords])
-    running = current_trace() is not None
-    if not traced and not running:
+    running = current_trace()
+    if not traced and running is None:
         return function(*arguments, **keywords)
     name = function.__name__
-    if not running and module.startswith("numpy"):
+    if running is None and module.startswith("numpy"):
         own = _esat().get(name) if name in creation.CREATING else None
         return function(*arguments, **keywords) if own is None else own(*arguments, **keywords)
     if module == "numpy" and name in creation.CREATING:
@@ -131,27 +190,33 @@ def _call(
     ):
         return creation.refuse_drawing(name)()
     if not traced:
-        return handed_out(function(*arguments, **keywords))
+        result = function(*arguments, **keywords)
+        if module == "numpy.random" and running is not None:
+            running.made(result)  # it has a seed, and is a new one in each call
+        return handed_out(result)
     if module == "numpy" or module.startswith("numpy."):
         return traced_function(_esat(), function, arguments, keywords)
-    return _of_scipy(module, function, arguments, keywords)
+    plain = settled(list(arguments)), settled(keywords)
+    return handed_out(call_scipy(_esat(), module, function, *plain))
 
 
-def _of_scipy(
-    module: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
-) -> Any:
-    """A function of SciPy's that is no ufunc: esat's of the same name and parameters."""
-    esat = _esat()
-    room = module.removeprefix("scipy.")
-    homes: tuple[Any, ...] = (esat[room],) if room in ("fft", "linalg") else ()
-    own = next((getattr(home, function.__name__) for home in homes if hasattr(home, function.__name__)), None)
-    own = esat.get(function.__name__) if own is None else own
-    if not callable(own):
-        close = ", ".join(difflib.get_close_matches(function.__name__, list(esat))) or "none close"
-        reason = f"esat has no {function.__name__} for traced arrays (did you mean: {close})"
-        raise DtypeError(describe(f"{module}.{function.__name__}", [], reason, user_line()))
-    known = {key: value for key, value in keywords.items() if key not in ("check_finite",)}
-    return handed_out(own(*settled(list(arguments)), **settled(known)))
+def ufunc_of_lists(ufunc: np.ufunc, *operands: Any, **options: Any) -> Any:
+    """A ufunc that is called: NumPy looks for traced arrays among operands, and not in lists of such."""
+    return ufunc(
+        *(as_symbol_array(one) if _holds_unknown_in_list(one) else one for one in operands), **options
+    )
+
+
+def _holds_unknown_in_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and holds_unknown(value)
+
+
+def scalar_of_type(kind: type[np.generic], *arguments: Any) -> Any:
+    """A number of a type of NumPy's, ``np.float64(x)``."""
+    if not holds_traced(arguments):
+        return kind(*arguments)
+    made: Any = creation.array(arguments[0], np.dtype(kind))
+    return made[()] if made.ndim == 0 else made
 
 
 def make_module(module: str) -> Callable[[str], Any]:

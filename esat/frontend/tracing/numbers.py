@@ -13,11 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from esat.frontend.tracing.trace import current_trace, require_running, value_of
+from esat.errors import ParameterError
+from esat.frontend.tracing.trace import (
+    check,
+    current_trace,
+    decided,
+    is_of_numbers,
+    require_running,
+    value_of,
+)
 from esat.graph.op import as_variable
 from esat.graph.registry import function_named, op_named
 from esat.graph.tracing import WeakNumber
 from esat.graph.variables import Variable
+from esat.ops.cast import cast
 from esat.ops.shape import size_of
 
 _numpy: Any = np
@@ -27,6 +36,12 @@ _PYTHONS = (int, float, complex)
 _ADVICE = (
     "name the argument it comes from in esat.jit(f, static_argnames=...), or compute with arrays: esat.where "
     "and esat.ifelse decide by values"
+)
+
+
+_COMPLEX = (
+    "a negative number of Python's to a power that is no integer is complex; numpy.power gives NaN, and "
+    "complex(x) ** y the complex number"
 )
 
 
@@ -60,14 +75,10 @@ class TracedNumber(WeakNumber):
         return self.variable if self._is_size() else self.known()
 
     def _is_size(self) -> bool:
-        from esat.graph.traversal import inputs_of
-        from esat.graph.variables import Constant
-
-        free = [leaf for leaf in inputs_of([self.variable]) if not isinstance(leaf, Constant)]
-        return any(leaf.type.ndim > 0 for leaf in free if hasattr(leaf.type, "ndim"))
+        return not is_of_numbers(self.variable)
 
     def __bool__(self) -> bool:
-        return bool(self.known())
+        return decided(self.variable, "bool", _ADVICE)
 
     def __int__(self) -> int:
         return int(self.known())
@@ -194,7 +205,13 @@ def _combined(name: str, ufunc: np.ufunc, left: Any, right: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) is TracedNumber and value.kind is bool:
+        return cast(value.variable, "int64")
     return int(value) if type(value) is bool else value
+
+
+def _bits_of(number: TracedNumber) -> Any:
+    return number if number.kind is bool else number.known()
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -204,10 +221,13 @@ def _power(left: Any, right: Any) -> Any:
     exponent_known = type(right) is not TracedNumber
     if kinds[0] in (int, bool) and kinds[1] in (int, bool) and not (exponent_known and right >= 0):
         right = right if exponent_known else right.known()
-    elif kinds[1] is float and complex not in kinds and exponent_known and not float(right).is_integer():
-        left = left if type(left) is not TracedNumber else left.known()
-    elif kinds[1] is float and not exponent_known and not (type(left) is not TracedNumber and left > 0):
-        left, right = (one.known() if type(one) is TracedNumber else one for one in (left, right))
+    elif kinds[1] is float and complex not in kinds:
+        is_whole = exponent_known and float(right).is_integer()
+        if type(left) is TracedNumber and not is_of_numbers(left.variable):
+            if not is_whole:
+                check(op_named("lt")(left.variable, 0.0), ParameterError(_COMPLEX))
+        elif not is_whole and left < 0:
+            left, right = (one.known() if type(one) is TracedNumber else one for one in (left, right))
     if type(left) is not TracedNumber and type(right) is not TracedNumber:
         return left**right
     if type(right) is int and right < 0:
@@ -216,15 +236,19 @@ def _power(left: Any, right: Any) -> Any:
 
 
 def _whole(name: str, ufunc: np.ufunc, left: Any, right: Any) -> Any:
-    """Whole quotients and what is left, where a divisor of zero is Python's to refuse."""
+    """Whole quotients and what is left, where Python raises an error for a divisor of zero."""
     if not (_is_number(left) and _is_number(right)):
         return ufunc(left, right)
-    if type(right) is TracedNumber and not right._is_size():
-        right = right.known()
-    if type(left) is not TracedNumber or right == 0:
-        left = left.known() if type(left) is TracedNumber else left
-        return left // right if name == "floor_div" else left % right
-    return _number(op_named(name)(left, _plain(right)))
+    operate = operator.floordiv if name == "floor_div" else operator.mod
+    if type(right) is TracedNumber:
+        zero = right.kind(0)
+        try:
+            operate(1, zero)
+        except ZeroDivisionError as error:
+            check(op_named("eq")(right.variable, 0), error.with_traceback(None), _ADVICE)
+    elif right == 0:
+        return operate(1, right)
+    return _number(op_named(name)(_plain(left), _plain(right)))
 
 
 def _define() -> None:
@@ -239,8 +263,8 @@ def _define() -> None:
 
     def bits(ufunc: np.ufunc) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return (
-            lambda self, other: ufunc(self.known(), other),
-            lambda self, other: ufunc(other, self.known()),
+            lambda self, other: ufunc(_bits_of(self), other),
+            lambda self, other: ufunc(other, _bits_of(self)),
         )
 
     for name, (op, ufunc) in _BINARY.items():

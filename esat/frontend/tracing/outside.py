@@ -22,7 +22,8 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -106,6 +107,7 @@ class Outside:
         self._entropy: UserLine | None = None
         self._profiler: Any = None
         self._profiles = False
+        self._seeding = False
 
     def look_at(self, value: Any, name: str) -> None:
         """See to it that draws are noticed which are made by something that a function refers to."""
@@ -116,6 +118,24 @@ class Outside:
         self._note(np.random.mtrand._rand, "numpy.random")
         for found in self._generators_in(value):
             self._note(found, name)
+
+    def noting(self, factory: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that makes generators, whose draws repeat as they do in every call: they have seeds."""
+
+        def make(*arguments: Any, **keywords: Any) -> Any:
+            self._seeding = any(one is not None for one in (*arguments, *keywords.values()))
+            try:
+                made = factory(*arguments, **keywords)
+            finally:
+                self._seeding = False
+            self.made(made)
+            return made
+
+        return make
+
+    def made(self, generator: Any) -> None:
+        """Tell of a generator that the function makes itself."""
+        self._seen[id(generator)] = generator
 
     def watch(self) -> None:
         """Notice what is read from now on."""
@@ -178,7 +198,7 @@ class Outside:
         left = [value]
         while left and len(self._seen) < MOST_OBJECTS:
             one = left.pop()
-            if id(one) in self._seen or isinstance(one, _ELSEWHERE):
+            if id(one) in self._seen or type(one) in weakref.ProxyTypes or isinstance(one, _ELSEWHERE):
                 continue
             self._seen[id(one)] = one
             if isinstance(one, _Generators):
@@ -217,7 +237,7 @@ class Outside:
     def _profile(self, frame: types.FrameType, event: str, argument: Any) -> None:
         if self._profiler is not None:
             self._profiler(frame, event, argument)
-        if event != "c_call" or is_own(frame.f_code.co_filename):
+        if self._seeding or event != "c_call" or is_own(frame.f_code.co_filename):
             return
         if current_trace() is None:  # an exception has cut off the end of the trace
             sys.setprofile(self._profiler)

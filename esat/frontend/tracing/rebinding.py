@@ -1,9 +1,11 @@
-"""A user's function as it is traced: with NumPy's modules exchanged for esat's.
+"""A user's code as it is traced: with NumPy's modules exchanged for esat's.
 
-What ``numpy.zeros`` makes is an array, which cannot hold what is computed later. So the function runs with
-other globals: names of NumPy's and SciPy's modules, and of their functions, stand for those of
+What ``numpy.zeros`` makes is an array, which cannot hold what is computed later. So a function runs with
+other globals: names of NumPy's, SciPy's and ``math``'s modules, and of their functions, stand for those of
 ``esat.numpy`` and ``esat.scipy``, and functions of the user's that are reached through it are traced in the
-same way. The function itself and its module are not touched.
+same way. What it reaches otherwise, by attributes of modules and objects, in containers, as methods and
+classes, is exchanged as it is called: its text is compiled anew with that question in each call
+(:mod:`esat.frontend.tracing.sources`). Functions, classes, objects and modules themselves are not touched.
 """
 
 from __future__ import annotations
@@ -11,17 +13,31 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
-import sys
+import random
 import types
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from esat.frontend.tracing.builtin_type import BuiltinType
-from esat.frontend.tracing.namespace import OUR_NAMES, standing_for
+from esat.frontend.tracing.builtin_functions import (
+    CALLED_BUILTINS,
+    NAMED_BUILTINS,
+    counterpart_of_builtin,
+)
+from esat.frontend.tracing.mathematics import counterpart_of_math, math_module
+from esat.frontend.tracing.namespace import (
+    OUR_NAMES,
+    counterpart,
+    scalar_of_type,
+    ufunc_of_lists,
+)
 from esat.frontend.tracing.outside import Outside, is_users_file
+from esat.frontend.tracing.sources import CALLED, READ, asking
 
-_OF_NUMPY = (type(np.zeros), np.ufunc, type(np.sum), types.FunctionType)
+_CALLING = (map, filter, functools.reduce, functools.partial)
+"""Functions of Python's that call what they are given first."""
 
 
 class _Globals(dict[str, Any]):
@@ -42,7 +58,7 @@ class _Globals(dict[str, Any]):
 
     def assigned(self) -> list[str]:
         """Names that the function has assigned, which its module does not see."""
-        return sorted({*self.keys()} - {"__builtins__", "__name__"})
+        return sorted(name for name in self.keys() if not (name.startswith("__") and name.endswith("__")))
 
     def get(self, name: str, default: Any = None) -> Any:
         """As of a dict."""
@@ -50,7 +66,7 @@ class _Globals(dict[str, Any]):
 
 
 class Rebinder:
-    """Exchanges what a function of a user's refers to, each thing once.
+    """Exchanges what a function of a user's refers to and calls, each thing once.
 
     Parameters
     ----------
@@ -62,7 +78,12 @@ class Rebinder:
         self.outside = outside
         self._functions: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, _Globals] = {}
-        self.builtins = {**vars(builtins), "__import__": self._import, "type": BuiltinType}
+        self._properties: dict[tuple[type, str], Callable[[Any], Any] | None] = {}
+        self._makers: dict[type, Any] = {}
+        self.builtins = {
+            **vars(builtins), **NAMED_BUILTINS,
+            "__import__": self._import, CALLED: self.called, READ: self.read,
+        }  # fmt: skip
 
     def assigned(self) -> list[str]:
         """Global names that functions have assigned while they were traced."""
@@ -70,34 +91,119 @@ class Rebinder:
 
     def exchanged(self, value: Any, name: str = "its code") -> Any:
         """What stands for a value in a trace, by whose name it is reached; most values are themselves."""
-        if isinstance(value, types.ModuleType) and value.__name__ in OUR_NAMES:
-            return importlib.import_module(OUR_NAMES[value.__name__])
-        if type(value) is types.FunctionType:
-            return self.function(value, name)
+        if isinstance(value, types.ModuleType):
+            if value.__name__ in OUR_NAMES:
+                return importlib.import_module(OUR_NAMES[value.__name__])
+            if value.__name__ == "math":
+                return math_module()
         if type(value) is functools.partial:
             return functools.partial(self.exchanged(value.func, name), *value.args, **value.keywords)
-        if isinstance(value, _OF_NUMPY):
-            module = str(getattr(value, "__module__", "") or "numpy")
-            home = next((one for one in (module, "numpy", "scipy.special") if _has(one, value)), None)
-            if home is not None:
-                return standing_for(home, value)
+        found = counterpart(counterpart_of_builtin(counterpart_of_math(value)))
+        if found is not value:
+            return found
+        if type(value) is types.FunctionType:
+            return self.function(value, name)
         self.outside.look_at(value, name)
         return value
+
+    # ---- what is called, and what is read
+
+    def called(self, value: Any) -> Any:
+        """What is called where a user's code calls a value."""
+        kind = type(value)
+        if kind is types.FunctionType or kind is functools.partial:
+            return self.exchanged(value, "a call")
+        if kind is types.MethodType:
+            return self._method(value)
+        if any(value is one for one in _CALLING):
+            return lambda function, *rest, **named: value(self.called(function), *rest, **named)
+        if isinstance(value, type):
+            return self._class(value)
+        if kind is np.ufunc:
+            return functools.partial(ufunc_of_lists, value)
+        owner = getattr(value, "__self__", None) if kind is types.BuiltinFunctionType else None
+        if owner is not None and not isinstance(owner, types.ModuleType):
+            if isinstance(owner, _DRAWING):
+                self.outside.look_at(owner, "a call")
+            return counterpart(value)
+        if kind is functools._lru_cache_wrapper:  # its keys would be traced arrays
+            return self.called(value.__wrapped__)
+        call = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+        if _is_users_own(call):
+            self.outside.look_at(value, "a call")
+            return types.MethodType(self.function(call), value)
+        return self.exchanged(value, "a call")
+
+    def _method(self, method: types.MethodType) -> Any:
+        standing = counterpart(method)
+        if standing is not method:
+            return standing
+        self.outside.look_at(method.__self__, "a call")
+        if not _is_users_own(method.__func__):
+            self.outside.look_at(method, "a call")
+            return method
+        return types.MethodType(self.function(method.__func__), method.__self__)
+
+    def _class(self, kind: type) -> Any:
+        """What makes an instance of a class: by exchanged functions, if it has such."""
+        if kind in CALLED_BUILTINS:
+            return CALLED_BUILTINS[kind]
+        made = self._makers.get(kind)
+        if made is None:
+            made = self._makers[kind] = self._maker(kind)
+        return made
+
+    def _maker(self, kind: type) -> Any:
+        if issubclass(kind, np.generic):
+            return functools.partial(scalar_of_type, kind)
+        new, init = kind.__new__, kind.__init__
+        if type(kind).__call__ is not type.__call__ or not (_is_users_own(new) or _is_users_own(init)):
+            self.outside.look_at(kind, "a call")
+            return self.outside.noting(kind) if issubclass(kind, _DRAWING) else kind
+
+        def make(*arguments: Any, **keywords: Any) -> Any:
+            given: Any = (arguments, keywords) if new is not object.__new__ else ((), {})
+            made = self.called(new)(kind, *given[0], **given[1])
+            if isinstance(made, kind):
+                with self.bound_methods(made, "__post_init__"):  # of dataclasses, whose text is not there
+                    self.called(init)(made, *arguments, **keywords)
+            return made
+
+        return make
+
+    def read(self, owner: Any, name: str) -> Any:
+        """An attribute of a value, of which a user's property may be what gives it."""
+        key = type(owner), name
+        if key not in self._properties:
+            self._properties[key] = self._property(*key)
+        getter = self._properties[key]
+        return getattr(owner, name) if getter is None else getter(owner)
+
+    def _property(self, kind: type, name: str) -> Callable[[Any], Any] | None:
+        found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+        getter = found.fget if type(found) is property else None
+        if isinstance(found, functools.cached_property):  # what is traced is not kept
+            getter = found.func
+        return self.function(getter) if _is_users_own(getter) else None
+
+    # ---- functions
 
     def function(self, function: types.FunctionType, name: str = "its code") -> Any:
         """A function of the user's with exchanged globals, or another one as it is."""
         known = self._functions.get(id(function))
         if known is not None:
             return known[1]
-        module = str(function.__module__)
-        if module in OUR_NAMES or _has(module, function):
-            return standing_for(module, function)
         if not is_users(function):
             self.outside.look_at(function, name)
             return function
-        shared = self._globals.setdefault(id(function.__globals__), _Globals(function.__globals__, self))
+        shared: Any = function.__globals__
+        if isinstance(shared, _Globals) and shared.rebinder is self:  # made by an exchanged function
+            return function
+        shared = self._globals.setdefault(id(shared), _Globals(shared, self))
         cells, later = self._cells(function)
-        made = types.FunctionType(function.__code__, shared, function.__name__, function.__defaults__, cells)
+        code = asking(function.__code__) or function.__code__
+        cells = _in_order(code, function.__code__, cells)
+        made = types.FunctionType(code, shared, function.__name__, function.__defaults__, cells)
         self._functions[id(function)] = (function, made)  # before its cells, which may hold itself
         for cell, held, content in later:
             cell.cell_contents = self.exchanged(content, held)
@@ -121,7 +227,7 @@ class Rebinder:
         later: list[tuple[types.CellType, str, Any]] = []
         for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
             content = _content(cell)
-            if not isinstance(content, (types.ModuleType, functools.partial, *_OF_NUMPY)):
+            if not isinstance(content, _HELD):
                 self.outside.look_at(content, name)
                 cells.append(cell)
                 continue
@@ -134,16 +240,48 @@ class Rebinder:
         found = builtins.__import__(name, *rest, **named)
         return self.exchanged(found) if isinstance(found, types.ModuleType) else found
 
-    def methods_of(self, instance: Any) -> dict[str, Any]:
-        """The methods of an object's class that are a user's, bound to the object, with exchanged globals."""
+    @contextmanager
+    def bound_methods(self, instance: Any, *names: str) -> Iterator[None]:
+        """Let an object have exchanged methods of its own, for code that cannot be asked what it calls.
+
+        Parameters
+        ----------
+        instance
+            An object that nobody else has.
+        names
+            Of methods; by default all methods of the user's whose text is not there.
+        """
+        own: dict[str, Any] = getattr(instance, "__dict__", {})
+        found = self._methods_of(instance, names)
+        own.update(found)
+        yield
+        for name, method in found.items():
+            if own.get(name) is method:
+                del own[name]
+
+    def _methods_of(self, instance: Any, names: tuple[str, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for kind in reversed(type(instance).__mro__):
             for name, value in vars(kind).items():
-                if type(value) is types.FunctionType and is_users(value) and not name.startswith("__"):
+                wanted = name in names if names else not name.startswith("__")
+                if wanted and _is_users_own(value) and (names or asking(value.__code__) is None):
                     found[name] = types.MethodType(self.function(value), instance)
                 else:
                     found.pop(name, None)
         return found
+
+
+_DRAWING = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
+_HELD = (types.ModuleType, functools.partial, type(np.zeros), type(np.sum), types.FunctionType,
+         types.BuiltinFunctionType)  # fmt: skip
+
+
+def _in_order(code: types.CodeType, other: types.CodeType, cells: Any) -> Any:
+    """Cells of another code's names in the order of a code's."""
+    if cells is None or code is other:
+        return cells
+    by_name = dict(zip(other.co_freevars, cells, strict=True))
+    return tuple(by_name[name] for name in code.co_freevars)
 
 
 def _content(cell: types.CellType) -> Any:
@@ -158,8 +296,6 @@ def is_users(function: types.FunctionType) -> bool:
     return is_users_file(function.__code__.co_filename)
 
 
-def _has(module: str, value: Any) -> bool:
-    """Whether a module that is exchanged has a value under its name."""
-    if module not in OUR_NAMES or module not in sys.modules:
-        return False
-    return getattr(sys.modules[module], getattr(value, "__name__", ""), None) is value
+def _is_users_own(value: Any) -> TypeGuard[types.FunctionType]:
+    """Whether a value is a function of the user's in Python."""
+    return type(value) is types.FunctionType and is_users(value)

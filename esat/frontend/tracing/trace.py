@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import linecache
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from esat.errors import DtypeError, EsatWarning, GraphError, UserLine, describe
+from esat.frontend.tracing.conditions import NumberCondition, condition_of
 from esat.graph.callers import user_line
 from esat.graph.evaluate import evaluate
+from esat.graph.registry import op_named
 from esat.graph.scoped import Block, Scoped
 from esat.graph.traversal import inputs_of
 from esat.graph.variables import Constant, Variable
@@ -61,6 +65,127 @@ def _nothing() -> None:
     pass
 
 
+def _ignored(value: Any) -> None:
+    pass
+
+
+_LOOPS = (
+    "how often a loop runs cannot depend on values of arrays; run it for a fixed number of steps with "
+    "esat.where for what changes, or leave it in Python around a compiled step"
+)
+MOST_DECISIONS = 64
+"""Decisions on one way through a function: each may be taken the other way in a further trace."""
+
+
+@dataclass(slots=True)
+class PathDecision:
+    """A value that decided in Python which code is traced, where only a call can know it.
+
+    Attributes
+    ----------
+    condition
+        A scalar of dtype bool.
+    outcome
+        What it was taken for.
+    refusal
+        The error where no program can choose.
+    """
+
+    condition: Variable
+    outcome: bool
+    refusal: DtypeError
+
+
+@dataclass(slots=True)
+class ErrorCheck:
+    """An error that the function raises where a condition holds.
+
+    Attributes
+    ----------
+    condition
+        A scalar of dtype bool; None where the decisions before it alone lead to the error.
+    error
+        What is raised.
+    depth
+        How many decisions came before.
+    """
+
+    condition: Variable | None
+    error: Exception
+    depth: int
+
+
+@dataclass(slots=True)
+class Path:
+    """One way through a function, of those that values of arrays decide between.
+
+    Attributes
+    ----------
+    forced
+        What the first decisions are taken for; later ones are false.
+    decisions, checks
+        In the order in which the function came to them.
+    texts
+        What stands for values in texts -> the value and how it is written.
+    batching
+        Whether a function of one element of a batch is traced, which decides nothing for all of them.
+    loops
+        Lines of ``while`` that were decided.
+    """
+
+    forced: tuple[bool, ...] = ()
+    decisions: list[PathDecision] = field(default_factory=list)
+    checks: list[ErrorCheck] = field(default_factory=list)
+    texts: dict[str, tuple[Variable, str]] = field(default_factory=dict)
+    batching: bool = False
+    loops: set[UserLine | None] = field(default_factory=set)
+
+    def placed(self, begin: tuple[int, int, int], place: Callable[[list[Variable]], list[Variable]]) -> None:
+        """Replace the conditions, and values in texts, that came after some point."""
+        stated: list[PathDecision | ErrorCheck] = [*self.decisions[begin[0] :], *self.checks[begin[1] :]]
+        stated = [one for one in stated if one.condition is not None]
+        texts = list(self.texts)[begin[2] :]
+        variables = [one.condition for one in stated if one.condition is not None]
+        variables += [self.texts[text][0] for text in texts]
+        if not variables:
+            return
+        found = iter(place(variables))
+        for one in stated:
+            one.condition = next(found)
+        for text in texts:
+            self.texts[text] = next(found), self.texts[text][1]
+
+    def point(self) -> tuple[int, int, int]:
+        """Where the function is."""
+        return len(self.decisions), len(self.checks), len(self.texts)
+
+
+@contextmanager
+def placing(place: Callable[[list[Variable]], list[Variable]], batching: bool = False) -> Iterator[None]:
+    """For a function that is traced with Variables of its own: what it decides and checks becomes what holds
+    of the values that take their places.
+
+    Parameters
+    ----------
+    place
+        From Variables of the function to those of its surroundings.
+    batching
+        Whether the function is one of elements of a batch.
+    """
+    trace = current_trace()
+    path = None if trace is None else trace.path
+    if path is None:
+        yield
+        return
+    begin, before = path.point(), path.batching
+    path.batching = before or batching
+    try:
+        yield
+    finally:
+        path.batching = before
+        path.placed(begin, place)
+
+
 @dataclass(slots=True)
 class Trace:
     """What is known of the function that is traced.
@@ -72,9 +197,15 @@ class Trace:
     numbers
         Inputs that stand for Python numbers of a call -> their positions among its leaves.
     exchange
-        A user's function -> what is called in its place; see ``rebinding``.
-    watch
-        Notice draws from now on; see ``outside``.
+        What a user's code calls -> what is called in its place; see ``rebinding``.
+    watch, made
+        Notice draws from now on, but those of a generator that is made now; see ``outside``.
+    path
+        The way through the function that is taken; None where values decide nothing.
+    leaves
+        Of the arguments of the call.
+    conditions
+        Conditions of the call's numbers that decided, and how they were.
     warned
         Arrays from outside that the user was warned of, by identity.
     arrays, least
@@ -89,6 +220,10 @@ class Trace:
     numbers: Mapping[Variable, int] = field(default_factory=dict)
     exchange: Callable[[Any], Any] = _as_it_is
     watch: Callable[[], None] = _nothing
+    made: Callable[[Any], None] = _ignored
+    path: Path | None = None
+    leaves: Sequence[Any] = ()
+    conditions: list[NumberCondition] = field(default_factory=list)
     warned: set[int] = field(default_factory=set)
     arrays: frozenset[Variable] = frozenset()
     least: int = 0
@@ -138,6 +273,96 @@ def value_of(variable: Variable, asked: str, advice: str) -> np.ndarray[Any, np.
     if trace is not None and all(leaf in trace.numbers for leaf in free):
         raise ValueAsked(frozenset(trace.numbers[leaf] for leaf in free), user_line())
     raise not_known(variable, asked, advice)
+
+
+def is_of_numbers(variable: Variable) -> bool:
+    """Whether a Variable depends on numbers of the call and on nothing else that is unknown."""
+    trace = current_trace()
+    free = [leaf for leaf in inputs_of([variable]) if not isinstance(leaf, Constant)]
+    return trace is not None and all(leaf in trace.numbers for leaf in free)
+
+
+def decided(variable: Variable, asked: str, advice: str) -> bool:
+    """Whether a scalar is true, where Python asks for it to choose which code runs.
+
+    Conditions of numbers of the call become a part of what programs are found by. Those of arrays are true on
+    one way through the function and false on another, and the program chooses between them when it runs.
+
+    Raises
+    ------
+    ValueAsked, DtypeError
+        As :func:`value_of`, where a condition is none of these.
+    """
+    trace = current_trace()
+    if trace is None or variable.tensor_type.ndim:
+        return bool(value_of(variable, asked, advice))
+    if is_of_numbers(variable):
+        condition = condition_of(variable, trace.numbers)
+        outcome = None if condition is None else condition.outcome(trace.leaves)
+        if condition is None or outcome is None:
+            return bool(value_of(variable, asked, advice))
+        if condition not in trace.conditions:
+            trace.conditions.append(condition)
+        return outcome
+    path = trace.path
+    if path is None or path.batching or len(path.decisions) >= MOST_DECISIONS:
+        raise not_known(variable, asked, advice)
+    number = len(path.decisions)
+    if _is_while(line := user_line()):
+        if line in path.loops:
+            raise not_known(variable, asked, _LOOPS)
+        path.loops.add(line)
+    outcome = number < len(path.forced) and path.forced[number]
+    path.decisions.append(PathDecision(_truth(variable), outcome, not_known(variable, asked, advice)))
+    return outcome
+
+
+def check(condition: Any, error: Exception, advice: str = "") -> None:
+    """Let the program raise an error where a condition holds.
+
+    Parameters
+    ----------
+    condition
+        A scalar or array of dtype bool: a Variable, or known.
+    error
+        What Python raises there.
+    advice
+        For the message where no program can do so.
+    """
+    if not isinstance(condition, Variable):
+        if np.any(condition):
+            raise error
+        return
+    trace = current_trace()
+    if condition.tensor_type.ndim:
+        condition = condition.any()
+    path = None if trace is None else trace.path
+    if path is None or is_of_numbers(condition):
+        if decided(condition, "bool", advice):
+            raise error
+        return
+    path.checks.append(ErrorCheck(condition, error, len(path.decisions)))
+
+
+def _is_while(line: UserLine | None) -> bool:
+    return line is not None and linecache.getline(*line).lstrip().startswith("while ")
+
+
+def _truth(variable: Variable) -> Variable:
+    if variable.tensor_type.dtype == "bool":
+        return variable
+    truth: Variable = op_named("ne")(variable, 0)
+    return truth
+
+
+def written(variable: Variable, spec: str, shown: str) -> str:
+    """What stands in texts for a value that only a call can know: errors show the value."""
+    trace = current_trace()
+    if trace is None or trace.path is None:
+        return shown
+    text = f"<value {len(trace.path.texts)} of {trace.name}>"
+    trace.path.texts[text] = variable, spec
+    return text
 
 
 def not_known(variable: Variable, asked: str, advice: str) -> DtypeError:

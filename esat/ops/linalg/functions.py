@@ -26,24 +26,24 @@ from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)
-class Exponential(MatrixOp):
-    """The exponential of square matrices, ``scipy.linalg.expm``."""
+class MatrixFunction(MatrixOp):
+    """A function of square matrices that SciPy has: what a power series of matrices gives."""
 
-    name: str = field(default="expm", init=False)
-    constructor: str = field(default="Expm", init=False)
     host_only = "a rare function of small matrices"
+
+    def value(self, matrix: Array) -> Array:
+        """Of one matrix."""
+        raise NotImplementedError
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
         return (batch_types(inputs[0].tensor_type, (size, size)),)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        import scipy.linalg
-
-        return (self.call(lambda a: each_matrix(scipy.linalg.expm, a), *inputs),)
+        return (self.call(lambda a: each_matrix(self.value, a), *inputs),)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
-        """The corner of the exponential of a block matrix (Higham 2008, "Functions of Matrices", 3.2)."""
+        """The corner of the function of a block matrix (Higham 2008, "Functions of Matrices", 3.2)."""
         (cotangent,) = cotangents
         if cotangent is None:
             return [None]
@@ -59,6 +59,51 @@ class Exponential(MatrixOp):
         self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
     ) -> Work:
         return self.cubic(20.0, inputs, outputs, itemsizes)
+
+
+@record(frozen=True, eq=False, repr=False)
+class Exponential(MatrixFunction):
+    """The exponential of square matrices, ``scipy.linalg.expm``."""
+
+    name: str = field(default="expm", init=False)
+    constructor: str = field(default="Expm", init=False)
+
+    def value(self, matrix: Array) -> Array:
+        import scipy.linalg
+
+        result: Array = scipy.linalg.expm(matrix)
+        return result
+
+
+@record(frozen=True, eq=False, repr=False)
+class RealFunction(MatrixFunction):
+    """A function of matrices that may be complex where these are real: a program has one dtype."""
+
+    def value(self, matrix: Array) -> Array:
+        import scipy.linalg
+
+        if not matrix.size:
+            return matrix
+        found: Array = getattr(scipy.linalg, self.name)(matrix)
+        if found.dtype.kind == "c" and matrix.dtype.kind != "c":
+            raise np.linalg.LinAlgError("the result is complex: give it complex numbers")
+        return found.astype(matrix.dtype, copy=False)
+
+
+@record(frozen=True, eq=False, repr=False)
+class SquareRoot(RealFunction):
+    """The principal square root of square matrices, ``scipy.linalg.sqrtm``."""
+
+    name: str = field(default="sqrtm", init=False)
+    constructor: str = field(default="Sqrtm", init=False)
+
+
+@record(frozen=True, eq=False, repr=False)
+class Logarithm(RealFunction):
+    """The principal logarithm of square matrices, ``scipy.linalg.logm``."""
+
+    name: str = field(default="logm", init=False)
+    constructor: str = field(default="Logm", init=False)
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -136,4 +181,6 @@ class BlockDiagonal(Op):
 
 
 EXPONENTIAL = Exponential()
+SQUARE_ROOT = SquareRoot()
+LOGARITHM = Logarithm()
 BLOCK_DIAGONAL = BlockDiagonal()

@@ -1,0 +1,15 @@
+"""Functions of SciPy's with SciPy's parameters, of Variables: all of them composed of esat's own.
+
+A function here has those of SciPy's parameters that it knows, by SciPy's names. Their defaults are SciPy's;
+``esat/frontend/scipy_calls.py`` passes them, and refuses other values of the parameters that are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from esat.frontend.scipy_functions import linalg
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {**linalg.FUNCTIONS}
+"""SciPy's public names -> functions."""

@@ -1,0 +1,127 @@
+"""``scipy.linalg``: what NumPy lacks, or has with other parameters and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from esat.errors import CallError, describe
+from esat.frontend import linalg_functions as own
+from esat.frontend.eigenvalues import eigh, eigvalsh
+from esat.frontend.shaping import concatenate, matrix_transpose
+from esat.graph.callers import user_line
+from esat.graph.op import as_variable
+from esat.graph.registry import op_named
+from esat.graph.variables import Variable
+from esat.ops.linalg.functions import LOGARITHM, SQUARE_ROOT
+
+
+def cholesky(a: Any, lower: bool = False) -> Variable:
+    """The triangular factor of a positive definite matrix, the upper one by default."""
+    return own.cholesky(a, upper=not lower)
+
+
+def cho_factor(a: Any, lower: bool = False) -> tuple[Variable, bool]:
+    """What ``cho_solve`` takes. The other triangle is zero, where SciPy leaves what it finds."""
+    return cholesky(a, lower), bool(lower)
+
+
+def qr(a: Any, mode: str = "full") -> Any:
+    """``(Q, R)`` of a matrix, all columns of Q by default."""
+    if mode == "r":
+        return (own.qr(a, "complete")[1],)
+    if mode not in ("full", "economic"):
+        reason = f'mode={mode!r} is not known here; "full", "economic" and "r" are'
+        raise CallError(describe("scipy.linalg.qr", [as_variable(a).type], reason, user_line()))
+    return tuple(own.qr(a, "complete" if mode == "full" else "reduced"))
+
+
+def _eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False) -> Any:
+    if b is None:
+        return _eigvalsh(a, None, lower) if eigvals_only else tuple(eigh(a, "L" if lower else "U"))
+    reduced, factor = _reduced(a, b)
+    if eigvals_only:
+        return eigvalsh(reduced)
+    values, vectors = eigh(reduced)
+    return values, own.solve_triangular(factor, vectors, trans="C", lower=True)
+
+
+def _eigvalsh(a: Any, b: Any = None, lower: bool = True) -> Variable:
+    return eigvalsh(a, "L" if lower else "U") if b is None else eigvalsh(_reduced(a, b)[0])
+
+
+def _reduced(a: Any, b: Any) -> tuple[Variable, Variable]:
+    """A symmetric matrix with the eigenvalues of a problem of two, and the factor of the second."""
+    factor = own.cholesky(b)
+    half = own.solve_triangular(factor, a, lower=True)
+    conjugate = op_named("conj")(matrix_transpose(half))
+    return own.solve_triangular(factor, conjugate, lower=True), factor
+
+
+def pinv(a: Any, rtol: Any = None) -> Variable:
+    """The pseudo-inverse, without singular values below ``rtol`` times the largest."""
+    matrix = as_variable(a)
+    sizes = matrix.tensor_type.shape[-2:]
+    if rtol is None and None not in sizes and matrix.tensor_type.kind in "fc":
+        rtol = max(int(size) for size in sizes if size is not None) * np.finfo(matrix.tensor_type.dtype).eps
+    return own.pinv(matrix) if rtol is None else own.pinv(matrix, rtol=rtol)
+
+
+def sqrtm(A: Any) -> Variable:  # noqa: N803
+    """The principal square root of square matrices. Raises LinearAlgebraError where that of a real matrix is
+    complex."""
+    result: Variable = SQUARE_ROOT(A)
+    return result
+
+
+def logm(A: Any) -> Variable:  # noqa: N803
+    """The principal logarithm of square matrices. Raises LinearAlgebraError where that of a real matrix is
+    complex."""
+    result: Variable = LOGARITHM(A)
+    return result
+
+
+def toeplitz(c: Any, r: Any = None) -> Variable:
+    """The matrix with constant diagonals of a first column, and a first row: by default its conjugate."""
+    column = as_variable(c).reshape((-1,))
+    row = op_named("conj")(column) if r is None else as_variable(r).reshape((-1,))
+    rows, columns = _size(column, "toeplitz"), _size(row, "toeplitz")
+    values = concatenate([column[::-1], row[1:]])
+    result: Variable = values[np.arange(rows - 1, -1, -1)[:, None] + np.arange(columns)]
+    return result
+
+
+def hankel(c: Any, r: Any = None) -> Variable:
+    """The matrix with constant other diagonals of a first column, and a last row: by default zeros."""
+    column = as_variable(c).reshape((-1,))
+    row = column * 0 if r is None else as_variable(r).reshape((-1,))
+    rows, columns = _size(column, "hankel"), _size(row, "hankel")
+    values = concatenate([column, row[1:]])
+    result: Variable = values[np.arange(rows)[:, None] + np.arange(columns)]
+    return result
+
+
+def circulant(c: Any) -> Variable:
+    """The square matrix whose columns are a vector, each moved by one place more."""
+    column = as_variable(c).reshape((-1,))
+    places = np.arange(_size(column, "circulant"))
+    result: Variable = column[(places[:, None] - places) % places.size]
+    return result
+
+
+def _size(vector: Variable, name: str) -> int:
+    size = vector.tensor_type.shape[0]
+    if size is None:
+        reason = "its size is not known, and the matrix has it"
+        raise CallError(describe(f"scipy.linalg.{name}", [vector.type], reason, user_line()))
+    return size
+
+
+_NAMED: dict[str, Callable[..., Any]] = {
+    "cholesky": cholesky, "cho_factor": cho_factor, "qr": qr, "eigh": _eigh, "eigvalsh": _eigvalsh,
+    "pinv": pinv, "sqrtm": sqrtm, "logm": logm, "toeplitz": toeplitz, "hankel": hankel,
+    "circulant": circulant,
+}  # fmt: skip
+FUNCTIONS = {f"scipy.linalg.{name}": function for name, function in _NAMED.items()}

@@ -1,0 +1,140 @@
+"""A user's code in which what is called, and properties that are read, are asked for by a function first.
+
+Names of a function can be exchanged by giving it other globals. What it reaches by attributes, in containers
+or as results of calls cannot; so the text of the function is compiled anew, with ``CALLED(f)(x)`` in place of
+``f(x)`` and ``READ(x, "name")`` in place of ``x.name``. Lines and columns stay, and the user's module is not
+touched. Where the text is not there, as of code that is typed into ``python -c``, code stays as it is.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import linecache
+import types
+from collections.abc import Iterator
+
+CALLED = "__esat_called__"
+READ = "__esat_read__"
+
+_KEPT_CALLS = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec"})
+"""Functions that look at the frame that calls them by their names."""
+_FUTURE = functools.reduce(
+    int.__or__, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+_REWRITTEN_ASSERT = "@pytest_ar"
+"""A name in code whose assertions pytest has rewritten."""
+
+
+class _Asking(ast.NodeTransformer):
+    """Puts the questions into calls and attributes."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in _KEPT_CALLS:
+            return node
+        node.func = _call_of(CALLED, node.func, [node.func])
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        is_mangled = node.attr.startswith("__") and not node.attr.endswith("__")
+        if not isinstance(node.ctx, ast.Load) or is_mangled:
+            return node
+        return _call_of(READ, node, [node.value, ast.copy_location(ast.Constant(node.attr), node)])
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        """Patterns name classes and values, and are no expressions."""
+        node.subject = self.visit(node.subject)
+        for case in node.cases:
+            case.guard = None if case.guard is None else self.visit(case.guard)
+            case.body = [self.visit(one) for one in case.body]
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.value = None if node.value is None else self.visit(node.value)
+        return node
+
+
+def _call_of(name: str, node: ast.expr, arguments: list[ast.expr]) -> ast.expr:
+    asked = ast.copy_location(ast.Name(name, ast.Load()), node)
+    return ast.copy_location(ast.Call(asked, arguments, []), node)
+
+
+@functools.lru_cache(maxsize=4096)
+def asking(code: types.CodeType) -> types.CodeType | None:
+    """The code of a function with the questions in it; None where its text is not there, or another one."""
+    lines = linecache.getlines(code.co_filename)
+    text = "".join(lines)
+    if not text:
+        return None
+    statement = _statement_at(code.co_filename, text, code.co_firstlineno)
+    if statement is None:
+        return None
+    for plain, changed in _compiled(code.co_filename, text, statement, code.co_flags & _FUTURE):
+        if _is_same(plain, code) and set(changed.co_freevars) == set(code.co_freevars):
+            return changed
+    return None
+
+
+def _is_same(plain: types.CodeType, code: types.CodeType) -> bool:
+    if (plain.co_qualname, plain.co_firstlineno) != (code.co_qualname, code.co_firstlineno):
+        return False
+    if any(name.startswith(_REWRITTEN_ASSERT) for name in code.co_names):
+        return plain.co_name != "<lambda>"
+    return plain.co_code == code.co_code and [*plain.co_positions()] == [*code.co_positions()]
+
+
+@functools.lru_cache(maxsize=64)
+def _statements(file: str, text: str) -> tuple[list[tuple[int, int]], list[str]]:
+    """First and last lines of the statements of a module, and the names that it imports."""
+    try:
+        body = ast.parse(text, file).body
+    except (SyntaxError, ValueError):  # a magic of a notebook; another encoding
+        return [], []
+    lines = [(_first_line(node), node.end_lineno or 0) for node in body]
+    return lines, [name for node in body for name in _imported(node)]
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    """Names that a statement of a module imports into it: attributes of these are compiled to other code."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        names = ((one.asname or one.name).partition(".")[0] for one in node.names)
+        yield from (name for name in names if name != "*")
+    elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        for part in ast.iter_child_nodes(node):
+            yield from _imported(part)
+
+
+def _first_line(node: ast.stmt) -> int:
+    lines: list[int] = [one.lineno for one in getattr(node, "decorator_list", ())]
+    return min([node.lineno, *lines])
+
+
+def _statement_at(file: str, text: str, line: int) -> int | None:
+    lines, _ = _statements(file, text)
+    return next((number for number, (first, last) in enumerate(lines) if first <= line <= last), None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(
+    file: str, text: str, statement: int, flags: int
+) -> list[tuple[types.CodeType, types.CodeType]]:
+    """All code in a statement of a module, as it is and with the questions."""
+    lines, imported = _statements(file, text)
+    first, last = lines[statement]
+    chosen = "".join(text.splitlines(keepends=True)[first - 1 : last])
+    node = ast.increment_lineno(ast.parse(chosen, file), first - 1)
+    imports: ast.stmt = ast.Import([ast.alias(name) for name in imported], lineno=1, col_offset=0)
+    node.body[:0] = [ast.fix_missing_locations(imports)] if imported else []
+    plain = compile(node, file, "exec", flags, dont_inherit=True)
+    changed = compile(_Asking().visit(node), file, "exec", flags, dont_inherit=True)
+    return list(zip(_codes(plain), _codes(changed), strict=True))
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes(constant)

@@ -1,0 +1,384 @@
+"""The ways through a function that values of arrays choose between, as one program.
+
+Where Python asks for a value that only a call can know, as ``if x.sum() > 0`` does, the function is traced
+for either answer, each time from the start. A way that ends in a ``raise`` or a failed ``assert`` of the
+user's is a check of the program: the same error, if the conditions on the way hold. Others give results, of
+which the program chooses. Nothing is computed on ways that are not taken, as in Python.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from esat.errors import EsatError, GraphError
+from esat.frontend.tracing.arrays import TracedArray
+from esat.frontend.tracing.convert import as_symbol, holds_unknown, mapped
+from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.tracing.outside import is_users_file
+from esat.frontend.tracing.trace import ErrorCheck, Path, PathDecision
+from esat.frontend.tracing.trees import Structure, flatten, unflatten
+from esat.graph.evaluate import evaluate
+from esat.graph.op import Family
+from esat.graph.registry import op_named
+from esat.graph.tracing import Traced as Standing
+from esat.graph.traversal import inputs_of, toposort
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.control import ifelse
+from esat.records import record
+
+MOST_WAYS = 8
+"""Ways that end in results: code after an ``if`` is there once for each."""
+MOST_TRACES = 160
+"""Traces of a function, those that end in errors included."""
+MOST_NODES = 32
+"""Elementwise steps on scalars that may be computed in vain: a choice between ways costs more."""
+
+
+@record(frozen=True, eq=False)
+class Returned:
+    """What a function has returned.
+
+    Attributes
+    ----------
+    value
+        With traced arrays in it.
+    stands
+        What stood for the leaves of the arguments, as they were left.
+    """
+
+    value: Any
+    stands: list[Any]
+
+
+@record(frozen=True, eq=False)
+class RunTimeCheck:
+    """An error of the user's that a call raises.
+
+    Attributes
+    ----------
+    way
+        Decisions before, with their outcomes: it is raised where all were so and the condition holds.
+    condition
+        A scalar of dtype bool.
+    error
+        Its class, arguments and traceback are those of the user's.
+    texts
+        What stands in its arguments for values -> those and how they are written.
+    """
+
+    way: tuple[tuple[Variable, bool], ...]
+    condition: Variable
+    error: Exception
+    texts: Mapping[str, tuple[Variable, str]]
+
+    def holds(self, decisive: Collection[tuple[bool, ...]] | None = None) -> Variable:
+        """Whether it is raised, as a Variable: what is beyond a decision is computed if that was so.
+
+        Parameters
+        ----------
+        decisive
+            Outcomes that lead to decisions between results. Others lead to an error either way.
+        """
+        found = self.condition
+        for place, (condition, outcome) in reversed(list(enumerate(self.way))):
+            before = tuple(one for _, one in self.way[:place])
+            if decisive is None or before in decisive:
+                truth = condition if outcome else op_named("invert")(condition)
+                found = ifelse(truth, found, np.bool_(False))
+        return found
+
+    def raise_if_so(self, values: Mapping[Variable, Any]) -> None:
+        """Raise the error, where it is one of a call with some values of the inputs."""
+        if not evaluate(self.holds(), dict(values)):
+            return
+        shown = {text: self._shown(text, values) for text in self.texts}
+        made = _copied(self.error, lambda one: _replaced(one, shown))
+        raise made.with_traceback(self.error.__traceback__)
+
+    def _shown(self, text: str, values: Mapping[Variable, Any]) -> str:
+        variable, spec = self.texts[text]
+        value = evaluate(variable, dict(values))
+        return format(value[()] if value.ndim == 0 else value, spec)
+
+
+def _copied(error: Exception, change: Callable[[Any], Any]) -> Exception:
+    made = type(error).__new__(type(error), *error.args)
+    made.args = tuple(change(one) for one in error.args)
+    made.__dict__.update({name: change(one) for name, one in vars(error).items()})
+    made.__cause__, made.__suppress_context__ = error.__cause__, error.__suppress_context__
+    return made
+
+
+def _replaced(value: Any, shown: Mapping[str, str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    for text, instead in shown.items():
+        value = value.replace(text, instead)
+    return value
+
+
+@record(frozen=True, eq=False)
+class _Choice:
+    """Ways that part at a decision."""
+
+    decision: PathDecision
+    then: _Way
+    otherwise: _Way
+
+
+_Way: TypeAlias = _Choice | Returned | None
+"""What is returned, after some choices; None where an error is raised."""
+
+
+class _Explorer:
+    """Traces a function along all of its ways."""
+
+    def __init__(self, run: Callable[[Path], Returned]) -> None:
+        self.run = run
+        self.traces = self.ways = 0
+        self.checks: list[RunTimeCheck] = []
+        self.decisive: set[tuple[bool, ...]] = set()
+
+    def explore(self, forced: tuple[bool, ...] = ()) -> _Way:
+        """All ways that begin with some outcomes."""
+        path = Path(forced)
+        self.traces += 1
+        found: _Way = None
+        try:
+            found = self.run(path)
+            self.ways += 1
+        except Exception as error:
+            if not path.decisions or not is_users_error(error):
+                raise
+            path.checks.append(ErrorCheck(None, _kept(error), len(path.decisions)))
+        outcomes = tuple(one.outcome for one in path.decisions)
+        self.checks += [_at_run_time(path, one) for one in path.checks if one.depth >= len(forced)]
+        for place in reversed(range(len(forced), len(outcomes))):
+            decision = path.decisions[place]
+            if self.ways > MOST_WAYS or self.traces > MOST_TRACES:
+                raise decision.refusal
+            other = self.explore((*outcomes[:place], not decision.outcome))
+            if other is not None and found is not None:
+                self.decisive.add(outcomes[:place])
+                found = _Choice(decision, *((found, other) if decision.outcome else (other, found)))
+            else:
+                found = found or other
+        return found
+
+
+def _kept(error: Exception) -> Exception:
+    """An error with the lines of the user's that led to it, without what was computed there."""
+    place = error.__traceback__
+    while place is not None and not is_users_file(place.tb_frame.f_code.co_filename):
+        place = place.tb_next
+    traceback.clear_frames(place)
+    return error.with_traceback(place)
+
+
+def _at_run_time(path: Path, check: ErrorCheck) -> RunTimeCheck:
+    way = tuple((one.condition, one.outcome) for one in path.decisions[: check.depth])
+    condition = check.condition
+    if condition is None:
+        condition, outcome = way[-1]
+        way, condition = way[:-1], condition if outcome else op_named("invert")(condition)
+    return RunTimeCheck(way, condition, check.error, dict(path.texts))
+
+
+def is_users_error(error: Exception) -> bool:
+    """Whether a ``raise`` or ``assert`` in the user's code has raised an error, or what Python does there: an
+    index that is out of range, or a division by zero."""
+    place = error.__traceback__
+    if place is None or isinstance(error, EsatError):
+        return False
+    while place.tb_next is not None:
+        place = place.tb_next
+    code = place.tb_frame.f_code
+    if not is_users_file(code.co_filename):
+        return False
+    is_pythons = isinstance(error, (LookupError, ArithmeticError)) or "is not in list" in str(error)
+    return is_pythons or code.co_code[place.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+def merged_paths(
+    name: str, run: Callable[[Path], Returned], inputs: set[Variable]
+) -> tuple[Returned, tuple[RunTimeCheck, ...], Variable | None]:
+    """What a function returns on all of its ways, chosen by the decisions.
+
+    Parameters
+    ----------
+    name
+        Of the function, for messages.
+    run
+        Traces it along one way.
+    inputs
+        Of the program.
+
+    Returns
+    -------
+    The choice, the checks in the order in which the function comes to them, and whether one of these holds.
+
+    Raises
+    ------
+    EsatError
+        Where ways are too many, or return what cannot be chosen between.
+    """
+    explorer = _Explorer(run)
+    found = explorer.explore()
+    checks = tuple(sorted(explorer.checks, key=lambda one: len(one.way)))
+    if found is None:
+        raise GraphError(f"{name} raises an error whatever its arguments are: {checks[0].error!r}")
+    returned = _merged(found)
+    if not checks:
+        return returned, (), None
+    failed = functools.reduce(op_named("bitwise_or"), [one.holds(explorer.decisive) for one in checks])
+    if any(type(leaf) is Variable for leaf in {*inputs_of([failed])} - inputs):
+        raise GraphError(
+            f"{name} raises errors within a function that esat calls for parts of arrays, which a program "
+            "cannot do; check the whole arrays before"
+        )
+    return returned, checks, failed
+
+
+def _merged(way: _Way) -> Returned:
+    if isinstance(way, Returned):
+        return way
+    assert isinstance(way, _Choice)
+    return _Merge(way.decision, _merged(way.then), _merged(way.otherwise)).merged()
+
+
+class _Merge:
+    """The choice between what is returned on two ways."""
+
+    def __init__(self, decision: PathDecision, then: Returned, otherwise: Returned) -> None:
+        self.decision = decision
+        self.sides = then, otherwise
+        self.pairs: list[tuple[Variable, Variable]] = []
+        self.places: list[Callable[[Variable], None]] = []
+
+    def merged(self) -> Returned:
+        """One value, and what is left of the arguments. Raises the decision's refusal where there is none."""
+        then, otherwise = self.sides
+        stands = list(then.stands)
+        for place, pair in enumerate(zip(then.stands, otherwise.stands, strict=True)):
+            if any(type(one) is TracedArray and one.version for one in pair):
+                stands[place] = None
+                self._choose(pair, stands, place)
+        leaves: list[list[Any]] = [[], []]
+        trees = [flatten(_with_numbers(one.value), found, "the result")
+                 for one, found in zip(self.sides, leaves, strict=True)]  # fmt: skip
+        if len(leaves[0]) != len(leaves[1]):
+            raise self.decision.refusal
+        if _skeleton(trees[0]) != _skeleton(trees[1]):
+            raise self.decision.refusal
+        chosen: list[Any] = [None] * len(leaves[0])
+        arguments = [{id(one): place for place, one in enumerate(side.stands) if type(one) is TracedArray}
+                     for side in self.sides]  # fmt: skip
+        same: list[tuple[int, int]] = []
+        for place, pair in enumerate(zip(*leaves, strict=True)):
+            owners = [known.get(id(one)) for known, one in zip(arguments, pair, strict=True)]
+            if owners[0] is not None and owners[0] == owners[1]:
+                same.append((place, owners[0]))
+            else:
+                self._choose(pair, chosen, place)
+        self._build()
+        for place, argument in same:
+            chosen[place] = stands[argument]
+        return Returned(unflatten(_skeleton(trees[0]), iter(chosen)), stands)
+
+    def _choose(self, pair: tuple[Any, Any], target: list[Any], place: int) -> None:
+        kinds = [_kind(one) for one in pair]
+        if kinds == ["known", "known"] and _is_equal(*pair):
+            target[place] = pair[0]
+            return
+        sides = [as_symbol(one) for one in pair]
+        numbers = [type(one) in (int, float, complex, bool) for one in pair]
+        if numbers[0] != numbers[1]:  # a number of Python's takes the type of what it meets
+            number = numbers.index(True)
+            wanted, plain = sides[1 - number].tensor_type, pair[number]
+            if wanted.ndim == 0 and np.result_type(wanted.dtype, plain) == wanted.dtype:
+                sides[number] = cast(sides[number], wanted.dtype)
+        then, otherwise = sides
+        if then.tensor_type.dtype != otherwise.tensor_type.dtype or not _fit(then, otherwise):
+            raise self.decision.refusal
+        python = [_python_kind(one) for one in pair]
+        is_scalar = then.tensor_type.ndim == 0 and any(
+            _python_kind(one) is not None
+            or (type(one) is TracedArray and one.is_scalar)
+            or isinstance(one, np.generic)
+            for one in pair
+        )
+
+        def put(chosen: Variable) -> None:
+            if python[0] is not None and python[0] is python[1]:
+                target[place] = TracedNumber(chosen, python[0])
+                return
+            target[place] = made = TracedArray(chosen, is_scalar=is_scalar)
+            made.version = max((one.version for one in pair if type(one) is TracedArray), default=0)
+
+        self.pairs.append((then, otherwise))
+        self.places.append(put)
+
+    def _build(self) -> None:
+        if not self.pairs:
+            return
+        then, otherwise = ([pair[side] for pair in self.pairs] for side in (0, 1))
+        condition = self.decision.condition
+        if is_cheap([*then, *otherwise]):
+            chosen = [op_named("switch")(condition, *pair) for pair in self.pairs]
+        else:
+            chosen = list(ifelse(condition, then, otherwise))
+        for put, one in zip(self.places, chosen, strict=True):
+            put(one)
+
+
+def _kind(value: Any) -> str:
+    return "known" if not isinstance(value, Standing) or not holds_unknown(value) else "unknown"
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    values = [np.asarray(value.value if type(value) is TracedArray else value) for value in (one, other)]
+    return (
+        type(one) is type(other)
+        and values[0].dtype == values[1].dtype
+        and (values[0].shape == values[1].shape and values[0].tobytes() == values[1].tobytes())
+    )
+
+
+def _python_kind(value: Any) -> type | None:
+    if type(value) is TracedNumber:
+        return value.kind
+    return type(value) if type(value) in (int, float, complex, bool) else None
+
+
+def _fit(one: Variable, other: Variable) -> bool:
+    shapes = one.tensor_type.shape, other.tensor_type.shape
+    return len(shapes[0]) == len(shapes[1]) and all(
+        a == b or a is None or b is None for a, b in zip(*shapes, strict=True)
+    )
+
+
+def is_cheap(variables: Sequence[Variable]) -> bool:
+    """Whether values can be computed on either way, taken or not: few scalars, of steps without errors."""
+    if any(one.tensor_type.ndim for one in variables):
+        return False
+    nodes = toposort(variables)
+    return len(nodes) <= MOST_NODES and all(node.op.family is Family.ELEMENTWISE for node in nodes)
+
+
+def _with_numbers(value: Any) -> Any:
+    """A value whose bools can differ between ways."""
+    return mapped(value, lambda one: TracedNumber(as_symbol(one), bool) if type(one) is bool else one)
+
+
+def _skeleton(structure: Structure) -> Structure:
+    """A structure in which leaves of all kinds are alike."""
+    if structure[0] in ("array", "scalar", "number", "traced"):
+        return ("traced",)
+    return structure if structure[0] == "static" else (*structure[:-1], tuple(map(_skeleton, structure[-1])))
