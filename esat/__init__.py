@@ -69,6 +69,8 @@ from esat.errors import (
     RuleError,
     SaturationError,
     ShapeError,
+    TracedAttributeError,
+    TracingError,
 )
 from esat.frontend import activations as _activations
 from esat.frontend import assembling as _assembling
@@ -178,7 +180,8 @@ __all__ = [
     "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "MatrixShapeError", "ModeError",
     "NodeFinder", "Op",
     "OptimizerError", "ParameterError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError",
-    "SharedVariable", "TensorType", "Type", "Variable", "Work", "argsort",
+    "SharedVariable", "TensorType", "TracedAttributeError", "TracingError", "Type", "Variable",
+    "Work", "argsort",
     "assert_", "assume", "astype", "cast",
     "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
     "fft", "getitem", "ifelse", "inc_subtensor", "linalg", "log_softmax", "random",
@@ -222,7 +225,15 @@ def __getattr__(name: str) -> _Any:
             _check_calls(vars(module), [name])
         globals()[name] = value = getattr(module, name)
         return value
-    raise AttributeError(f"module 'esat' has no attribute {name!r}")
+    raise AttributeError(f"module 'esat' has no attribute {name!r}{_close_to(name)}")
+
+
+def _close_to(name: str) -> str:
+    """Which names there are in place of one that there is not."""
+    import difflib
+
+    close = [] if name.startswith("_") else difflib.get_close_matches(name, __all__)
+    return f" (did you mean: {', '.join(close)})" if close else ""
 
 
 def __dir__() -> list[str]:

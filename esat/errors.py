@@ -50,6 +50,14 @@ class DtypeError(EsatError, TypeError):
     """Operands whose dtypes an op does not take."""
 
 
+class TracingError(DtypeError):
+    """A value that Python asks for while a function is traced, and that only a call of it can know."""
+
+
+class TracedAttributeError(TracingError, AttributeError):
+    """An attribute of NumPy's arrays that those of a traced function do not have."""
+
+
 class ShapeError(EsatError, ValueError):
     """Operands whose ranks or sizes do not fit, found while building or while running."""
 

@@ -115,6 +115,7 @@ def entry_for(
     made: tuple[Callable[..., Any], Use, Callable[[], None]] = namespace["make"](
         np.ndarray, InputError, slow, defaults, _failed
     )
+    made[0].__qualname__ = name
     return made
 
 

@@ -6,6 +6,7 @@ about, builds the graph of the derivative or batch, and puts the arguments into 
 
 from __future__ import annotations
 
+import inspect
 import reprlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -221,9 +222,11 @@ def value_and_gradient(
         or found.outputs[0].ndim != 0
         or found.outputs[0].tensor_type.kind != "f"
     ):
-        shown = [as_symbol(leaf).type for leaf in found.result.leaves]
-        reason = "the function returns one real scalar; esat.jacobian and esat.vjp take others"
-        raise GradientError(describe(name, shown, reason, user_line()))
+        shown = ", ".join(str(as_symbol(leaf).type) for leaf in found.result.leaves) or "nothing"
+        raise GradientError(
+            f"{name} needs a function that returns one real scalar; {_name_of(function)} returns {shown}. "
+            f"Sum it, or use esat.jacobian or esat.vjp{_at_line()}"
+        )
     (cost,) = found.outputs
     parts = vjp([cost], list(found.fresh), [cast(1, cost.dtype)], "zero")
     gradients = found.placed(parts, [is_scalar(leaf) for leaf in found.arguments.leaves])
@@ -347,7 +350,12 @@ def mapped(
         for place, (leaf, axis) in enumerate(zip(tree.leaves, axes, strict=True))
         if axis is not None
     }
-    size = _size_of_batch(name, list(moved.values()), axis_size)
+    names = [
+        f"{argument} (axis {axes[place]})"
+        for place, argument in enumerate(_argument_names(function, arguments))
+        if place in moved
+    ]
+    size = _size_of_batch(name, list(moved.values()), names, axis_size)
     stands = list(tree.leaves)
     fresh: dict[Variable, Variable] = {}
     for place, batch in moved.items():
@@ -364,6 +372,29 @@ def mapped(
     outputs = vectorize([as_symbol(leaf) for leaf in found.leaves], fresh)
     wanted = _axes_for(name, result, out_axes)
     return found.rebuilt([_placed_axis(name, *each, size) for each in zip(outputs, wanted, strict=True)])
+
+
+def _argument_names(function: Function, arguments: Sequence[Any]) -> list[str]:
+    """How messages call the leaves of arguments."""
+    try:
+        known = [*inspect.signature(function).parameters]
+    except (TypeError, ValueError):
+        known = []
+    names: list[str] = []
+    for place, value in enumerate(arguments):
+        title = f"argument {known[place] if place < len(known) else place}"
+        count = len(Tree.of(value, title).leaves)
+        names += [title] if count == 1 else [f"{title}[{part}]" for part in range(count)]
+    return names
+
+
+def _at_line() -> str:
+    line = user_line()
+    return "" if line is None else f"\n  at {line[0]}:{line[1]}"
+
+
+def _name_of(function: Function) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__)).replace("<locals>.", "")
 
 
 def _of_any(condition: Variable, depends: bool) -> Variable:
@@ -393,7 +424,12 @@ def _axes_for(name: str, value: Any, axes: Any) -> list[int | None]:
         return [one for key in value for one in _axes_for(name, value[key], axes[key])]
     if isinstance(value, (tuple, list)) and isinstance(axes, (tuple, list)) and len(value) == len(axes):
         return [one for pair in zip(value, axes, strict=True) for one in _axes_for(name, *pair)]
-    raise ShapeError(f"{name}: axes {reprlib.repr(axes)} do not match arguments or results")
+    counted = ""
+    if isinstance(value, (tuple, list)) and isinstance(axes, (tuple, list)):
+        counted = f": {len(axes)} for {len(value)}"
+    raise ShapeError(
+        f"{name}: axes {reprlib.repr(axes)} do not match arguments or results{counted}{_at_line()}"
+    )
 
 
 def _batch_first(name: str, variable: Variable, axis: int) -> Variable:
@@ -402,14 +438,20 @@ def _batch_first(name: str, variable: Variable, axis: int) -> Variable:
     return moveaxis(variable, axis, 0) if axis else variable
 
 
-def _size_of_batch(name: str, batches: Sequence[Variable], axis_size: Any) -> Variable:
+def _size_of_batch(name: str, batches: Sequence[Variable], names: Sequence[str], axis_size: Any) -> Variable:
     sizes = {batch.tensor_type.shape[0] for batch in batches if batch.tensor_type.shape[0] is not None}
     if axis_size is not None:
         if not is_index(axis_size) or not 0 <= axis_size <= LARGEST_SIZE:
             raise ShapeError(f"{name}: axis_size={reprlib.repr(axis_size)} is no number of elements")
         sizes.add(int(axis_size))
     if len(sizes) > 1:
-        raise ShapeError(f"{name}: batches have the sizes {sorted(sizes)}, and not one")
+        shown = ", ".join(
+            f"{batch} has {batch_size}"
+            for batch, batch_size in zip(names, (one.tensor_type.shape[0] for one in batches), strict=True)
+            if batch_size is not None
+        )
+        given = "" if axis_size is None else f", and axis_size is {axis_size}"
+        raise ShapeError(f"{name}: sizes along the axes to map over are not one: {shown}{given}{_at_line()}")
     if sizes:
         return cast(sizes.pop(), "int64")
     if not batches:

@@ -21,6 +21,7 @@ from esat.frontend.tracing.trace import SizesAsked, ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
 from esat.functions.call_code import Use, entry_for
 from esat.functions.guards import Guard, guard_for
+from esat.functions.tracebacks import shown
 from esat.functions.traced_calls import on_variables, trace_call
 from esat.functions.traced_programs import (
     Settings,
@@ -245,6 +246,12 @@ class Jitted(Generic[P, R]):
         trace = current_trace()
         if trace is not None:
             return trace.exchange(self._function)(*arguments, **keywords)
+        try:
+            return self._found(arguments, keywords)
+        except Exception as error:
+            raise shown(error, self._settings.name)  # noqa: B904 - the same error
+
+    def _found(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if not keywords:
             for guard, program in self._kept.guards:
                 found = guard(arguments)

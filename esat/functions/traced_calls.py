@@ -208,7 +208,7 @@ def _returned(function: Callable[..., Any], arguments: Sequence[Any], keywords: 
         return function(*arguments, **keywords)
     except (TypeError, ValueError) as error:
         if isinstance(error.__cause__, EsatError) and not isinstance(error, EsatError):
-            raise error.__cause__ from None
+            raise error.__cause__.with_traceback(error.__traceback__) from None
         raise
 
 

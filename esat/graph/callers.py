@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
+import sysconfig
 from pathlib import Path
+from types import FrameType
 
 from esat.errors import CallLine, UserLine
 from esat.graph.scoped import Block, Scoped
@@ -14,6 +18,8 @@ PACKAGE = str(Path(__file__).resolve().parent.parent)
 GENERATED = "<esat "
 """How names of files begin that stand for text that the package wrote."""
 _OWN = (PACKAGE, GENERATED)
+_TRACING = (os.path.join(PACKAGE, "frontend", "tracing"), os.path.join(PACKAGE, "functions"))
+"""Functions that stand between a user's call of NumPy's and ours: messages do not name them."""
 
 
 def is_own(file: str) -> bool:
@@ -22,16 +28,30 @@ def is_own(file: str) -> bool:
 
 
 def user_line() -> UserLine | None:
-    """The innermost line on the call stack that is not esat's own, with the function that it called."""
-    frame, called = sys._getframe(1), ""
+    """The innermost line on the call stack that is neither esat's own nor a library's, with the function that
+    it called; where all others are libraries', that of the innermost."""
+    frame: FrameType | None = sys._getframe(1)
+    called, of_library = "", None
     while frame is not None:
-        code = frame.f_code
-        if not code.co_filename.startswith(_OWN):
-            line = code.co_filename, frame.f_lineno
-            return line if called.startswith(("_", "<")) else CallLine(line, called)
-        called = code.co_name
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+        file = frame.f_code.co_filename
+        if file.startswith(_OWN):
+            called = "_" if file.startswith(_TRACING) else frame.f_code.co_name
+        elif of_library is None or not file.startswith(libraries()):
+            line: UserLine = (file, frame.f_lineno)
+            line = line if called.startswith(("_", "<")) else CallLine(line, called)
+            if not file.startswith(libraries()):
+                return line
+            of_library = line
+        frame = frame.f_back
+    return of_library
+
+
+@functools.cache
+def libraries() -> tuple[str, ...]:
+    """How names of files begin that are Python's or of installed libraries."""
+    paths = sysconfig.get_paths()
+    folders = {os.path.join(paths[key], "") for key in ("purelib", "platlib", "stdlib", "platstdlib")}
+    return ("<frozen", "<__array_function__", *sorted(folders))
 
 
 _BUILT_FOR = Scoped[tuple[UserLine | None]]("built_for")

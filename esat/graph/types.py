@@ -143,6 +143,8 @@ class TensorType(Type):
             raise DtypeError(f"{reprlib.repr(value)} is no array, as {self} needs: {error}") from error
         if given.dtype.kind not in "biufc":
             shown = reprlib.repr(value)
+            if type(value) is int:
+                raise DtypeError(f"{shown} does not fit {self}")
             raise DtypeError(f"{shown} is not numeric, as {self} needs: its dtype is {given.dtype}")
         if given.dtype != self.numpy_dtype:
             weak = type(value) in (bool, int, float, complex) or (

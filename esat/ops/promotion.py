@@ -162,9 +162,20 @@ def _ufunc_dtype(name: str, ufunc: np.ufunc, given: tuple[Given, ...], by_result
     try:
         resolved = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))
     except TypeError as error:
-        raise DtypeError(describe(name, _shown(given), "NumPy has no loop for these dtypes")) from error
+        raise DtypeError(describe(name, _shown(given), _lacking(name, given))) from error
     operands = resolved[: len(given)]
     return normalize_dtype(resolved[-1] if by_result else np.result_type(*operands))
+
+
+_INSTEAD = {"neg": "~", "sub": "^"}
+"""Operators of booleans in place of those that NumPy does not define for them."""
+
+
+def _lacking(name: str, given: tuple[Given, ...]) -> str:
+    """Why NumPy has no result."""
+    are_bool = all(one is bool or (isinstance(one, np.dtype) and one.kind == "b") for one in given)
+    instead = f"; use {_INSTEAD[name]}" if are_bool and name in _INSTEAD else ""
+    return f"NumPy does not define it for {'booleans' if are_bool else 'these dtypes'}{instead}"
 
 
 def _scipy_dtype(name: str, loops: SciPyLoops, given: tuple[Given, ...]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from esat.frontend.scipy_functions import linalg
+from esat.frontend.scipy_functions import filters, linalg
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {**linalg.FUNCTIONS}
+FUNCTIONS: dict[str, Callable[..., Any]] = {**linalg.FUNCTIONS, **filters.FUNCTIONS}
 """SciPy's public names -> functions."""

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.errors import DtypeError, IndexingError, describe
+from esat.errors import DtypeError, IndexingError, TracedAttributeError, describe
 from esat.frontend.tracing.layouts import KnownLayout, MemoryLayout
 from esat.frontend.tracing.numbers import TracedNumber, size_number
 from esat.frontend.tracing.operators import TracedOperators
@@ -55,6 +55,11 @@ _NO_VALUE = (
     "what depends on values of arrays stays an array; an argument that says how to compute is named in "
     "esat.jit(f, static_argnames=...)"
 )
+_NO_INDEX = (
+    "np.array(values)[i] takes an index that is computed, where lists, range and sizes do not; an argument "
+    "that says how to compute is named in esat.jit(f, static_argnames=...)"
+)
+_NO_KEY = "it cannot be a key of a dict or set; look values up in an array, np.array(values)[i]"
 _NO_SIZE = (
     "its size depends on values, a mask's for example; x.shape[0] computes with it, np.sum(mask) counts"
 )
@@ -246,6 +251,27 @@ class TracedArray(TracedOperators):
         sizes = value.tensor_type.shape
         return tuple(size_number(value, axis) if size is None else size for axis, size in enumerate(sizes))
 
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        reason = "a shape is not assigned to in a traced function; write x = x.reshape(shape)"
+        raise TracedAttributeError(describe("shape", [self.variable.type], reason, user_line()))
+
+    @property
+    def flags(self) -> Any:
+        """How it lies in memory, as NumPy's arrays say: that of an argument becomes a part of the program.
+
+        Raises
+        ------
+        TracingError
+            Where that depends on sizes that are not known.
+        """
+        found = self.layout.found()
+        if found.assumed:
+            raise ValueAsked(found.assumed, user_line())
+        if found.example is None:
+            raise not_known(self.variable, "flags", "its layout depends on sizes; compile for known shapes")
+        return found.example.flags
+
     @property
     def ndim(self) -> int:
         """The number of axes."""
@@ -325,6 +351,11 @@ class TracedArray(TracedOperators):
         value = self.value
         return value_of(value, asked, advice) if isinstance(value, Variable) else value
 
+    def __hash__(self) -> int:
+        if not self.is_scalar:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        return hash(self.known("hash", _NO_KEY)[()])
+
     def __bool__(self) -> bool:
         value = self.value
         if not isinstance(value, Variable):
@@ -348,7 +379,7 @@ class TracedArray(TracedOperators):
         return self.known(kind, f"{converted}; {_NO_VALUE}")
 
     def __index__(self) -> int:
-        return operator.index(self.known("index", _NO_VALUE)[()])
+        return operator.index(self.known("index", _NO_INDEX)[()])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
         return np.array(self.known("array", _NO_ARRAY), dtype)

@@ -36,6 +36,8 @@ OUR_NAMES = {
     "scipy": "esat.scipy",
     "scipy.fft": "esat.scipy.fft",
     "scipy.linalg": "esat.scipy.linalg",
+    "scipy.ndimage": "esat.scipy.ndimage",
+    "scipy.signal": "esat.scipy.signal",
     "scipy.special": "esat.scipy.special",
 }
 """Modules of others -> those that stand for them in a trace."""
@@ -196,8 +198,8 @@ def _call(
         return handed_out(result)
     if module == "numpy" or module.startswith("numpy."):
         return traced_function(_esat(), function, arguments, keywords)
-    plain = settled(list(arguments)), settled(keywords)
-    return handed_out(call_scipy(_esat(), module, function, *plain))
+    values = [as_symbol_array(one) if type(one) is list and holds_unknown(one) else one for one in arguments]
+    return handed_out(call_scipy(_esat(), module, function, settled(values), settled(keywords)))
 
 
 def ufunc_of_lists(ufunc: np.ufunc, *operands: Any, **options: Any) -> Any:
@@ -209,6 +211,36 @@ def ufunc_of_lists(ufunc: np.ufunc, *operands: Any, **options: Any) -> Any:
 
 def _holds_unknown_in_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and holds_unknown(value)
+
+
+def _matrix(data: Any, *rest: Any) -> Any:
+    """``numpy.matrix(data)``, which is refused where only a call knows the elements."""
+    if not holds_unknown(data):
+        return np.matrix(settled(data), *rest)
+    reason = "matrices are not traced, whose * is a product; use arrays, and @"
+    raise DtypeError(describe("numpy.matrix", [], reason, user_line()))
+
+
+def _nditer(op: Any, *rest: Any, **named: Any) -> Any:
+    """``numpy.nditer(op)``: the elements in order."""
+    if not holds_unknown(op):
+        return np.nditer(settled(op), *rest, **named)
+    if rest or named or isinstance(op, (tuple, list)):
+        reason = (
+            "of traced arrays it takes one, to be read; write to x[index] in a loop over np.ndindex(x.shape)"
+        )
+        raise DtypeError(describe("numpy.nditer", [], reason, user_line()))
+    return iter(flat_of(as_symbol_array(op)))
+
+
+def _ndenumerate(arr: Any) -> Any:
+    """``numpy.ndenumerate(arr)``."""
+    array = as_symbol_array(arr)
+    return ((index, array[index]) for index in np.ndindex(array.shape))
+
+
+CLASSES: dict[type, Any] = {np.matrix: _matrix, np.nditer: _nditer, np.ndenumerate: _ndenumerate}
+"""Classes of NumPy's -> what is called in their places."""
 
 
 def scalar_of_type(kind: type[np.generic], *arguments: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, describe
+from esat.errors import DtypeError, TracedAttributeError, describe
 from esat.graph.callers import user_line
 from esat.graph.registry import function_named
 from esat.graph.tracing import Traced
@@ -60,8 +60,6 @@ class TracedOperators(Traced):
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
         return function_named("traced_function")(function, arguments, keywords)
-
-    __hash__ = None  # type: ignore[assignment]
 
     # ---- parts, as views
 
@@ -134,8 +132,10 @@ class TracedOperators(Traced):
         if name.startswith("__"):
             raise AttributeError(name)
         close = ", ".join(difflib.get_close_matches(name, dir(type(self)))) or "none close"
-        whose = "an array within a traced function" if hasattr(np.ndarray, name) else "an array"
-        raise AttributeError(f"{whose} has no attribute {name!r} (did you mean: {close})")
+        if not hasattr(np.ndarray, name):
+            raise AttributeError(f"an array has no attribute {name!r} (did you mean: {close})")
+        reason = f"an array within a traced function has no attribute {name!r} (did you mean: {close})"
+        raise TracedAttributeError(describe(name, [self.dtype], reason, user_line()))
 
     def fill(self, value: Any) -> None:
         """Write a number to all elements."""
@@ -222,7 +222,6 @@ def _define() -> None:
         setattr(TracedOperators, f"__{name}__", _unary(ufunc))
     for name in _METHODS:
         setattr(TracedOperators, name, _method(name))
-    TracedOperators.__hash__ = None  # type: ignore[assignment]
 
 
 _define()

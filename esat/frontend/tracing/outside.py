@@ -11,13 +11,11 @@ traces three times as long, only where that is a library's, or names something t
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import pickle
 import random
 import sys
-import sysconfig
 import threading
 import time
 import types
@@ -31,7 +29,7 @@ import numpy as np
 
 from esat.errors import EsatWarning, InputError, UserLine
 from esat.frontend.tracing.trace import current_trace
-from esat.graph.callers import is_own
+from esat.graph.callers import is_own, libraries
 
 MOST_OBJECTS = 20_000
 """Objects that are looked at for generators: a module of a thousand functions has some thousand."""
@@ -291,14 +289,7 @@ def _is_users_module(module: Any) -> bool:
 
 def is_users_file(file: str) -> bool:
     """Whether the code of a file is neither esat's nor of Python or an installed library."""
-    return not is_own(file) and not file.startswith(_libraries())
-
-
-@functools.cache
-def _libraries() -> tuple[str, ...]:
-    paths = sysconfig.get_paths()
-    folders = {os.path.join(paths[key], "") for key in ("purelib", "platlib", "stdlib", "platstdlib")}
-    return ("<frozen", "<__array_function__", *sorted(folders))
+    return not is_own(file) and not file.startswith(libraries())
 
 
 def _may_be_seeded(frame: types.FrameType) -> bool:

@@ -26,8 +26,10 @@ from esat.frontend.tracing.builtin_functions import (
     NAMED_BUILTINS,
     counterpart_of_builtin,
 )
+from esat.frontend.tracing.distributions import frozen, method_of_distribution
 from esat.frontend.tracing.mathematics import counterpart_of_math, math_module
 from esat.frontend.tracing.namespace import (
+    CLASSES,
     OUR_NAMES,
     counterpart,
     scalar_of_type,
@@ -132,10 +134,10 @@ class Rebinder:
         if _is_users_own(call):
             self.outside.look_at(value, "a call")
             return types.MethodType(self.function(call), value)
-        return self.exchanged(value, "a call")
+        return frozen(self.exchanged(value, "a call"))
 
     def _method(self, method: types.MethodType) -> Any:
-        standing = counterpart(method)
+        standing = method_of_distribution(counterpart(method))
         if standing is not method:
             return standing
         self.outside.look_at(method.__self__, "a call")
@@ -146,8 +148,9 @@ class Rebinder:
 
     def _class(self, kind: type) -> Any:
         """What makes an instance of a class: by exchanged functions, if it has such."""
-        if kind in CALLED_BUILTINS:
-            return CALLED_BUILTINS[kind]
+        standing = CALLED_BUILTINS.get(kind) or CLASSES.get(kind)
+        if standing is not None:
+            return standing
         made = self._makers.get(kind)
         if made is None:
             made = self._makers[kind] = self._maker(kind)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, EsatWarning, GraphError, UserLine, describe
+from esat.errors import EsatWarning, GraphError, TracingError, UserLine
 from esat.frontend.tracing.conditions import NumberCondition, condition_of
 from esat.graph.callers import user_line
 from esat.graph.evaluate import evaluate
@@ -93,7 +93,7 @@ class PathDecision:
 
     condition: Variable
     outcome: bool
-    refusal: DtypeError
+    refusal: TracingError
 
 
 @dataclass(slots=True)
@@ -262,7 +262,7 @@ def value_of(variable: Variable, asked: str, advice: str) -> np.ndarray[Any, np.
     ------
     ValueAsked
         Where it depends on numbers of the call only.
-    DtypeError
+    TracingError
         Where it depends on arrays; the message names the user's line and says what to write instead.
     """
     free = [leaf for leaf in inputs_of([variable]) if not isinstance(leaf, Constant)]
@@ -290,7 +290,7 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
 
     Raises
     ------
-    ValueAsked, DtypeError
+    ValueAsked, TracingError
         As :func:`value_of`, where a condition is none of these.
     """
     trace = current_trace()
@@ -365,12 +365,18 @@ def written(variable: Variable, spec: str, shown: str) -> str:
     return text
 
 
-def not_known(variable: Variable, asked: str, advice: str) -> DtypeError:
+def not_known(variable: Variable, asked: str, advice: str) -> TracingError:
     """The error of asking for the value of what is computed when the function runs."""
     trace = current_trace()
     name = "the function" if trace is None else trace.name
-    reason = f"{name} is being traced, so that this has no value yet; {advice}"
-    return DtypeError(describe(asked, [variable.type], reason, user_line()))
+    line = user_line()
+    code = "" if line is None else linecache.getline(*line).strip()
+    what = f"`{code}` asks" if code else f"{asked} asks"
+    place = "" if line is None else f"\n  at {line[0]}:{line[1]}, in {name}"
+    return TracingError(
+        f"{name}: {what} for the value of {variable.type}, which is known only when the program runs "
+        f"({asked}); {advice}{place}"
+    )
 
 
 def note_constant(array: np.ndarray[Any, np.dtype[Any]]) -> None:

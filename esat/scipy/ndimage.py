@@ -1,0 +1,9 @@
+"""``scipy.ndimage`` for arrays, traced arrays and Variables; see :mod:`esat.frontend.tracing.namespace`."""
+
+from esat.frontend.tracing.namespace import make_module, names_of
+
+__getattr__ = make_module("scipy.ndimage")
+
+
+def __dir__() -> list[str]:
+    return names_of("scipy.ndimage")

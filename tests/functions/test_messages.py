@@ -1,0 +1,142 @@
+"""What errors of traced functions say: whose function, which line, what to write; and whose frames."""
+
+import traceback
+
+import numpy as np
+import pytest
+import scipy.integrate
+
+import esat
+from esat.errors import (
+    DtypeError,
+    EsatError,
+    GradientError,
+    ShapeError,
+    TracedAttributeError,
+    TracingError,
+)
+from esat.graph.callers import PACKAGE
+
+X = np.ones(3)
+
+
+@esat.jit
+def added(x, y, n=1):
+    z = x * 2
+    return z + y
+
+
+def test_arguments_are_those_of_the_users_function():
+    with pytest.raises(TypeError, match=r"^added\(\) missing 1 required positional argument: 'y'"):
+        added(X)
+    with pytest.raises(TypeError, match=r"^added\(\) got an unexpected keyword argument 'k'"):
+        added(X, X, k=1)
+
+
+def test_lines_are_named_and_own_frames_hidden(monkeypatch):
+    line = added.__wrapped__.__code__.co_firstlineno + 3
+    with pytest.raises(ShapeError, match=rf"test_messages\.py:{line}, in added") as raised:
+        added(X, np.ones(4))
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    assert frames[-1].lineno == line
+    assert sum(frame.filename.startswith((PACKAGE, "<esat")) for frame in frames) <= 2
+    monkeypatch.setenv("ESAT_TRACEBACK", "full")
+    with pytest.raises(ShapeError) as raised:
+        added(X, np.ones(4))
+    assert len(traceback.extract_tb(raised.value.__traceback__)) > len(frames)
+
+
+LINES = {
+    "an index": lambda x: x[5],
+    "an axis": lambda x: x.sum(axis=2),
+    "a shape": lambda x: x.reshape(7),
+    "a product": lambda x: x @ np.ones(4),
+    "a solve": lambda x: np.linalg.solve(x[:, None], x),
+    "a draw": lambda x: np.random.rand(3) + x,
+    "no such function": lambda x: np.trim_zeros(x) + x,
+    "a library": lambda x: scipy.integrate.simpson(x) + x,
+    "a branch": lambda x: x if x.sum() > 0 else x[:1],
+    "a negative of bools": lambda x: -(x > 0),
+    "an attribute": lambda x: x.strides,
+    "a matrix": lambda x: np.matrix(x) + x,
+    "an iterator": lambda x: np.nditer([x, x]),
+    "bits": lambda x: x.view(np.int64),
+    "a list": lambda x: [1, 2, 3][np.argmin(x)],
+    "a key": lambda x: {1.0: 2}[x[0]],
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_errors_are_esats_and_name_the_line(name):
+    f = LINES[name]
+    with pytest.raises(EsatError) as raised:
+        esat.jit(f)(X)
+    text = "\n".join([str(raised.value), *getattr(raised.value, "__notes__", [])])
+    assert f"test_messages.py:{f.__code__.co_firstlineno}" in text
+    for internal in ("refuse", "call:", "make.", "<locals>", "_nditer", "operate"):
+        assert internal not in text
+
+
+def test_what_is_asked_for_is_shown():
+    def grown(x):
+        while x.sum() < 10.0:
+            x = 2.0 * x
+        return x
+
+    with pytest.raises(TracingError, match=r"`while x.sum\(\) < 10.0:` asks for the value") as raised:
+        esat.jit(grown)(X)
+    assert "how often a loop runs" in str(raised.value)
+    with pytest.raises(TracingError, match=r"np\.array\(values\)\[i\]"):
+        esat.jit(LINES["a list"])(X)
+
+
+def test_attributes_are_refused_as_attributes():
+    @esat.jit
+    def f(x):
+        assert not hasattr(x, "strides")
+        assert x.flags.c_contiguous
+        assert x.flags["WRITEABLE"]
+        return x.item(0), x.tolist()
+
+    assert f(X) == (1.0, [1.0, 1.0, 1.0])
+
+    def reshaped(x):
+        x.shape = (3, 1)
+
+    with pytest.raises(TracedAttributeError, match=r"x = x\.reshape"):
+        esat.jit(reshaped)(X)
+
+
+def test_memory_order_is_a_part_of_programs_that_ask():
+    f = esat.jit(lambda x: x + 1.0 if x.flags.f_contiguous else x - 1.0)
+    a = np.ones((2, 3))
+    np.testing.assert_array_equal(f(a), a - 1.0)
+    np.testing.assert_array_equal(f(np.asfortranarray(a)), a + 1.0)
+
+
+def test_elements_in_order():
+    f = esat.jit(lambda x: ([2 * v for v in np.nditer(x)], dict(np.ndenumerate(x))))
+    a = np.arange(6.0).reshape(2, 3)
+    elements, places = f(a)
+    np.testing.assert_array_equal(elements, 2.0 * a.ravel())
+    assert places == dict(np.ndenumerate(a))
+
+
+def test_transformations_name_arguments():
+    with pytest.raises(GradientError, match=r"<lambda> returns vector\(float64, shape=\(3,\)\)\. Sum it"):
+        esat.grad(lambda x: 2.0 * x)(X)
+    with pytest.raises(ShapeError, match=r"argument a \(axis 0\) has 5, argument b \(axis 0\) has 7"):
+        esat.vmap(lambda a, b: a + b)(np.ones(5), np.ones(7))
+    with pytest.raises(ShapeError, match=r"argument p\[1\] \(axis 0\) has 4"):
+        esat.vmap(lambda a, p: a + p["x"] + p["y"])(np.ones(5), {"x": np.ones(5), "y": np.ones(4)})
+    with pytest.raises(ShapeError, match="1 for 2"):
+        esat.vmap(lambda a, b: a + b, in_axes=(0,))(np.ones(5), np.ones(5))
+
+
+def test_numbers_and_names():
+    with pytest.raises(EsatError, match="does not fit scalar"):
+        esat.jit(lambda n: n + 1)(10**30)
+    with pytest.raises(AttributeError, match="did you mean: exp"):
+        esat.expp
+    with pytest.raises(DtypeError, match="booleans; use ~"):
+        esat.jit(LINES["a negative of bools"])(X)
