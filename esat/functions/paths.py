@@ -163,7 +163,7 @@ class _Explorer:
         for place in reversed(range(len(forced), len(outcomes))):
             decision = path.decisions[place]
             if self.ways > MOST_WAYS or self.traces > MOST_TRACES:
-                raise decision.refusal
+                raise path.decisions[-1].refusal
             other = self.explore((*outcomes[:place], not decision.outcome))
             if other is not None and found is not None:
                 self.decisive.add(outcomes[:place])

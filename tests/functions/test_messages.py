@@ -61,7 +61,7 @@ LINES = {
     "a matrix": lambda x: np.matrix(x) + x,
     "an iterator": lambda x: np.nditer([x, x]),
     "bits": lambda x: x.view(np.int64),
-    "a list": lambda x: [1, 2, 3][np.argmin(x)],
+    "a list": lambda x: ["a", "b", "c"][np.argmin(x)],
     "a key": lambda x: {1.0: 2}[x[0]],
 }
 

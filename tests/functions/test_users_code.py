@@ -316,3 +316,42 @@ def test_code_without_its_text_is_traced_by_names():
     np.testing.assert_allclose(esat.jit(space["f"])(X), space["f"](X))
     kept = space["Kept"](np.array([2.0]))
     np.testing.assert_allclose(esat.jit(kept.step)(X), kept.step(X))
+
+
+class Grid:
+    def __init__(self, values):
+        self.values = values
+
+    def __getitem__(self, place):
+        out = np.zeros(2)
+        out[0] = self.values[place]
+        return out
+
+
+ELEMENTS = {
+    "a list": lambda x: [10, 20, 30, 40, 50][np.argmin(x)],
+    "a tuple of traced numbers": lambda x: tuple(2.0 * x)[np.argmax(x)],
+    "a list of rows": lambda x: [x, x + 1.0, x * 2.0][int(abs(x[0])) % 3],
+    "from the end": lambda x: [1.5, 2.5, 3.5, 4.5, 5.5][np.argmin(x) - 5],
+    "an index": lambda x: list(x).index(min(x)),
+    "an index of numbers": lambda x: [v.item() for v in x].index(x.max()),
+    "an object's": lambda x: Grid(x)[1],
+    "a place of the call's": lambda x: [x, 2.0 * x][len(x) - 4],
+    "in place": lambda x: np.nan_to_num(x * np.nan, copy=False, nan=0.5),
+}
+
+
+@pytest.mark.parametrize("values", [FIVE, -FIVE])
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_elements_by_computed_places(name, values):
+    f = ELEMENTS[name]
+    assert_same(esat.jit(f)(values), f(values))
+
+
+def test_places_that_are_not_there():
+    f = esat.jit(lambda x: [1.0, 2.0][np.argmax(x)])
+    assert f(FIVE[1::-1].copy()) == 2.0
+    with pytest.raises(IndexError, match="list index out of range"):
+        f(FIVE)
+    with pytest.raises(ValueError, match="is not in list"):
+        esat.jit(lambda x: [0.3, 7.0].index(x[1]))(FIVE)

@@ -15,6 +15,7 @@ import numpy as np
 
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.builtin_type import BuiltinType
+from esat.frontend.tracing.functions import as_symbol_array
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import check, is_of_numbers
 from esat.graph.op import as_variable
@@ -134,6 +135,44 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
         found = list(_numpy.sort(iterable))
         return found[::-1] if reverse else found
     return builtins.sorted(iterable, key=key, reverse=reverse)
+
+
+def element_of(values: Any, index: Any) -> Any:
+    """``values[index]`` of a list or tuple of numbers or arrays, whose place may be computed."""
+    if not _is_unknown(index) or not _is_scalar(index) or is_of_numbers(_variable(index)):
+        return values[index]
+    array = _array_of(values)
+    if array is None or _variable(index).tensor_type.kind not in "iu":
+        return values[index]
+    place = _variable(index)
+    check(
+        op_named("bitwise_or")(op_named("ge")(place, len(values)), op_named("lt")(place, -len(values))),
+        IndexError(f"{type(values).__name__} index out of range"),
+    )
+    found = array[TracedArray(place, is_scalar=True)]
+    kinds = {_kind(one) for one in values}
+    return TracedNumber(found.variable, kinds.pop()) if len(kinds) == 1 and None not in kinds else found  # type: ignore[arg-type]
+
+
+def _array_of(values: Any) -> Any:
+    """Numbers, or arrays of one shape, as an array; None of what is something else, or of several types."""
+    if all(_is_scalar(one) for one in values):
+        dtypes = {one.dtype if hasattr(one, "dtype") else _kind(one) for one in values}
+    elif all(isinstance(one, np.ndarray) for one in values):
+        dtypes = {(one.dtype, tuple(one.shape)) for one in values}
+    else:
+        return None
+    return as_symbol_array(list(values)) if len(dtypes) == 1 else None
+
+
+def place_in_list(values: list[Any], value: Any, *bounds: Any) -> Any:
+    """``values.index(value)``."""
+    items = [*values, value]
+    if bounds or not any(map(_is_unknown, items)) or not all(map(_is_scalar, items)):
+        return values.index(value, *bounds)
+    equal: Any = as_symbol_array(list(values)) == value
+    check((~equal.any()).variable, ValueError(f"{value} is not in list"))
+    return TracedNumber(equal.argmax().variable, int)
 
 
 NAMED_BUILTINS: dict[str, Any] = {

@@ -95,6 +95,8 @@ def traced_function(
     if name in _OWN:
         return _OWN[name](*arguments, **keywords)
     keywords = dict(keywords)
+    if name == "nan_to_num" and keywords.get("copy") is False:
+        keywords.update(copy=True, out=arguments[0])
     out = keywords.pop("out", None)
     if out is not None:
         result = traced_function(namespace, function, arguments, keywords)

@@ -25,6 +25,8 @@ from esat.frontend.tracing.builtin_functions import (
     CALLED_BUILTINS,
     NAMED_BUILTINS,
     counterpart_of_builtin,
+    element_of,
+    place_in_list,
 )
 from esat.frontend.tracing.distributions import frozen, method_of_distribution
 from esat.frontend.tracing.mathematics import counterpart_of_math, math_module
@@ -36,7 +38,7 @@ from esat.frontend.tracing.namespace import (
     ufunc_of_lists,
 )
 from esat.frontend.tracing.outside import Outside, is_users_file
-from esat.frontend.tracing.sources import CALLED, READ, asking
+from esat.frontend.tracing.sources import CALLED, ITEM, READ, asking
 
 _CALLING = (map, filter, functools.reduce, functools.partial)
 """Functions of Python's that call what they are given first."""
@@ -80,11 +82,11 @@ class Rebinder:
         self.outside = outside
         self._functions: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, _Globals] = {}
-        self._properties: dict[tuple[type, str], Callable[[Any], Any] | None] = {}
+        self._properties: dict[tuple[type, str], Callable[..., Any] | None] = {}
         self._makers: dict[type, Any] = {}
         self.builtins = {
             **vars(builtins), **NAMED_BUILTINS,
-            "__import__": self._import, CALLED: self.called, READ: self.read,
+            "__import__": self._import, CALLED: self.called, READ: self.read, ITEM: self.item,
         }  # fmt: skip
 
     def assigned(self) -> list[str]:
@@ -113,28 +115,31 @@ class Rebinder:
     def called(self, value: Any) -> Any:
         """What is called where a user's code calls a value."""
         kind = type(value)
-        if kind is types.FunctionType or kind is functools.partial:
-            return self.exchanged(value, "a call")
-        if kind is types.MethodType:
-            return self._method(value)
         if any(value is one for one in _CALLING):
             return lambda function, *rest, **named: value(self.called(function), *rest, **named)
+        if kind is types.MethodType:
+            return self._method(value)
         if isinstance(value, type):
             return self._class(value)
         if kind is np.ufunc:
             return functools.partial(ufunc_of_lists, value)
-        owner = getattr(value, "__self__", None) if kind is types.BuiltinFunctionType else None
-        if owner is not None and not isinstance(owner, types.ModuleType):
-            if isinstance(owner, _DRAWING):
-                self.outside.look_at(owner, "a call")
-            return counterpart(value)
         if kind is functools._lru_cache_wrapper:  # its keys would be traced arrays
             return self.called(value.__wrapped__)
+        owner = getattr(value, "__self__", None) if kind is types.BuiltinFunctionType else None
+        if owner is not None and not isinstance(owner, types.ModuleType):
+            return self._builtin_method(value, owner)
         call = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
-        if _is_users_own(call):
+        if kind is not types.FunctionType and _is_users_own(call):
             self.outside.look_at(value, "a call")
             return types.MethodType(self.function(call), value)
         return frozen(self.exchanged(value, "a call"))
+
+    def _builtin_method(self, method: Any, owner: Any) -> Any:
+        if isinstance(owner, _DRAWING):
+            self.outside.look_at(owner, "a call")
+        if type(owner) is list and method.__name__ == "index":
+            return functools.partial(place_in_list, owner)
+        return counterpart(method)
 
     def _method(self, method: types.MethodType) -> Any:
         standing = method_of_distribution(counterpart(method))
@@ -181,6 +186,20 @@ class Rebinder:
             self._properties[key] = self._property(*key)
         getter = self._properties[key]
         return getattr(owner, name) if getter is None else getter(owner)
+
+    def item(self, owner: Any, index: Any) -> Any:
+        """An element of a value, which may be one of a list whose place only a call knows."""
+        kind = type(owner)
+        if kind is list or kind is tuple:
+            return element_of(owner, index)
+        key = kind, "[]"
+        if key not in self._properties:
+            getter = next(
+                (vars(base)["__getitem__"] for base in kind.__mro__ if "__getitem__" in vars(base)), None
+            )
+            self._properties[key] = self.function(getter) if _is_users_own(getter) else None
+        own = self._properties[key]
+        return owner[index] if own is None else own(owner, index)
 
     def _property(self, kind: type, name: str) -> Callable[[Any], Any] | None:
         found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)

@@ -2,8 +2,9 @@
 
 Names of a function can be exchanged by giving it other globals. What it reaches by attributes, in containers
 or as results of calls cannot; so the text of the function is compiled anew, with ``CALLED(f)(x)`` in place of
-``f(x)`` and ``READ(x, "name")`` in place of ``x.name``. Lines and columns stay, and the user's module is not
-touched. Where the text is not there, as of code that is typed into ``python -c``, code stays as it is.
+``f(x)``, ``READ(x, "name")`` in place of ``x.name`` and ``ITEM(x, i)`` in place of ``x[i]``. Lines and columns
+stay, and the user's module is not touched. Where the text is not there, as of code that is typed into
+``python -c``, code stays as it is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 
 CALLED = "__esat_called__"
 READ = "__esat_read__"
+ITEM = "__esat_item__"
 
 _KEPT_CALLS = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec"})
 """Functions that look at the frame that calls them by their names."""
@@ -43,6 +45,15 @@ class _Asking(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or is_mangled:
             return node
         return _call_of(READ, node, [node.value, ast.copy_location(ast.Constant(node.attr), node)])
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not isinstance(node.ctx, ast.Load) or any(
+            isinstance(one, (ast.Slice, ast.Starred)) for one in parts
+        ):
+            return node
+        return _call_of(ITEM, node, [node.value, node.slice])
 
     def visit_Match(self, node: ast.Match) -> ast.AST:
         """Patterns name classes and values, and are no expressions."""

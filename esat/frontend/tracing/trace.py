@@ -129,8 +129,8 @@ class Path:
         What stands for values in texts -> the value and how it is written.
     batching
         Whether a function of one element of a batch is traced, which decides nothing for all of them.
-    loops
-        Lines of ``while`` that were decided.
+    lines
+        Those at which something was decided.
     """
 
     forced: tuple[bool, ...] = ()
@@ -138,7 +138,7 @@ class Path:
     checks: list[ErrorCheck] = field(default_factory=list)
     texts: dict[str, tuple[Variable, str]] = field(default_factory=dict)
     batching: bool = False
-    loops: set[UserLine | None] = field(default_factory=set)
+    lines: set[UserLine | None] = field(default_factory=set)
 
     def placed(self, begin: tuple[int, int, int], place: Callable[[list[Variable]], list[Variable]]) -> None:
         """Replace the conditions, and values in texts, that came after some point."""
@@ -307,11 +307,12 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
     path = trace.path
     if path is None or path.batching or len(path.decisions) >= MOST_DECISIONS:
         raise not_known(variable, asked, advice)
-    number = len(path.decisions)
-    if _is_while(line := user_line()):
-        if line in path.loops:
-            raise not_known(variable, asked, _LOOPS)
-        path.loops.add(line)
+    number, line = len(path.decisions), user_line()
+    if line in path.lines:
+        advice = _LOOPS
+        if _is_while(line):
+            raise not_known(variable, asked, advice)
+    path.lines.add(line)
     outcome = number < len(path.forced) and path.forced[number]
     path.decisions.append(PathDecision(_truth(variable), outcome, not_known(variable, asked, advice)))
     return outcome
