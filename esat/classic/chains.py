@@ -108,7 +108,12 @@ def follow(steps: Sequence[PlanStep], operands: Sequence[Variable]) -> Variable:
 
 def product(above: Sequence[Variable], below: Sequence[Variable]) -> Variable:
     """The quotient of two products; ``above`` or ``below`` may be empty, not both."""
-    return follow(plan(PRODUCTS, above, below), [*above, *below])
+    return chained(PRODUCTS, above, below)
+
+
+def chained(names: Sequence[str], above: Sequence[Variable], below: Sequence[Variable]) -> Variable:
+    """The difference of two sums, or the quotient of two products; one of the two may be empty."""
+    return follow(plan(names, above, below), [*above, *below])
 
 
 def _sizes(variable: Variable) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from esat.classic.chains import PRODUCTS, chain_of, is_inner, product
+from esat.classic.chains import PRODUCTS, SUMS, chain_of, chained, is_inner, product
 from esat.classic.conditions import Conditions, Unknown, Value
 from esat.classic.graph_terms import (
     built,
@@ -116,7 +116,7 @@ class RuleRewriter(LocalOptimizer):
         return [named.family if named is not None else op if op is not None else Op]
 
     def follows(self, op: Op) -> bool:
-        if op.name in PRODUCTS and self._finds_factors:
+        if self._chain and op.name in self._chain:
             return True
         return op.constructor == self.constructor or (self.constructor, op.constructor) == (
             "Reciprocal",
@@ -124,11 +124,10 @@ class RuleRewriter(LocalOptimizer):
         )
 
     @cached_property
-    def _finds_factors(self) -> bool:
-        """Whether it looks for two factors among all those of a product."""
-        if self.constructor not in ("Mul", "Div") or not self.stabilizes:
-            return False
-        return all(isinstance(part, tuple) for part in self.pattern[1:])
+    def _chain(self) -> Sequence[str]:
+        """Ops of the sums or products among all of whose operands it looks for two; none where it does not."""
+        names = {"Mul": PRODUCTS, "Div": PRODUCTS, "Add": SUMS, "Sub": SUMS}.get(self.constructor, ())
+        return names if all(isinstance(part, tuple) for part in self.pattern[1:]) else ()
 
     def transform(self, node: Apply) -> Transformed:
         if self.pattern[0] == "Output":
@@ -144,7 +143,7 @@ class RuleRewriter(LocalOptimizer):
         result = self._replaced(output)
         if result is not None:
             return [result]
-        return self._within_product(output) if self._finds_factors else False
+        return self._within_chain(output, self._chain) if self._chain else False
 
     def _replaced(self, output: Variable) -> Variable | None:
         for pattern, replacement in self._forms(output):
@@ -171,12 +170,15 @@ class RuleRewriter(LocalOptimizer):
         result = self._replaced(kept)
         return False if result is None else [dimshuffle(result, kept_order(op, kept))]
 
-    def _within_product(self, output: Variable) -> Transformed:
-        """Replace two factors of a product of three or more."""
-        if output.owner is None or output.owner.op.name not in PRODUCTS or is_inner(output, PRODUCTS):
+    def _within_chain(self, output: Variable, names: Sequence[str]) -> Transformed:
+        """Replace two factors of a product of three or more, or two terms of a sum."""
+        if output.owner is None or output.owner.op.name not in names or is_inner(output, names):
             return False
-        chain = chain_of(output, PRODUCTS)
-        seconds = chain.below if self.constructor == "Div" else chain.above
+        chain = chain_of(output, names)
+        if chain.nodes < 2:
+            return False
+        opposed = self.constructor in ("Div", "Sub")
+        seconds = chain.below if opposed else chain.above
         for one in self._candidates(chain.above, self.pattern[1]):
             for other in self._candidates(seconds, self.pattern[2]):
                 if one is other or one.tensor_type.ndim != other.tensor_type.ndim:
@@ -187,11 +189,11 @@ class RuleRewriter(LocalOptimizer):
                     continue
                 above = [replacement, *_without(chain.above, one)]
                 below = chain.below
-                if self.constructor == "Div":
+                if opposed:
                     below = _without(below, other)
                 else:
                     above = [replacement, *_without(above[1:], other)]
-                result = fitted(product(above, below), output)
+                result = fitted(chained(names, above, below), output)
                 return False if result is None else [result]
         return False
 

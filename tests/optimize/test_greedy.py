@@ -158,3 +158,25 @@ def test_a_rule_and_an_optimizer_that_undo_each_other_are_named():
     with pytest.warns(OscillationWarning, match="undo each other: neg-neg, reciprocal-exp, roundabout"):
         profile = database.query(Query(["fast_run"])).optimize(graph)
     assert sum(profile.all_applied().values()) < 500, "some dozen changes name the culprits"
+
+
+def test_two_operands_are_found_among_all_of_a_sum_or_product():
+    x, y, b = (esat.dvector(name) for name in "xyb")
+    programs = {
+        "merged": (esat.exp(x) * b * esat.exp(y), ["add", "exp", "mul"]),
+        "merged of four": (esat.exp(x) * b * b * esat.exp(y), None),
+        "cancelled": (esat.exp(x) * b * esat.exp(-x), []),
+        "divided": (esat.exp(x) * b / esat.exp(y), ["sub", "exp", "mul"]),
+        "tangent": (esat.sin(x) * b / esat.cos(x), ["tan", "mul"]),
+        "terms": (esat.sin(x) ** 2 + b + esat.cos(x) ** 2, ["add"]),
+    }
+    rule = '(rewrite (Add (Sqr (Sin x)) (Sqr (Cos x))) (Fill x (K 1.0 (dt x))) :name "pythagoras")'
+    values = np.random.default_rng(0).normal(size=(3, 5))
+    for name, (output, expected) in programs.items():
+        graph = esat.Graph([x, y, b], [output], on_unused_input="ignore")
+        function = esat.compile(graph, "greedy", rules=rule)
+        names = [node.op.name for node in function.optimized.toposort()]
+        assert expected is None or names == expected, name
+        assert names.count("exp") <= 1
+        plain = esat.evaluate(output, dict(zip((x, y, b), values, strict=True)))
+        np.testing.assert_allclose(function(*values), plain, rtol=1e-12)
