@@ -125,7 +125,7 @@ class RuleRewriter(LocalOptimizer):
 
     @cached_property
     def _chain(self) -> Sequence[str]:
-        """Ops of the sums or products among all of whose operands it looks for two; none where it does not."""
+        """Ops of the sums or products among all of whose operands it looks for two; maybe none."""
         names = {"Mul": PRODUCTS, "Div": PRODUCTS, "Add": SUMS, "Sub": SUMS}.get(self.constructor, ())
         return names if all(isinstance(part, tuple) for part in self.pattern[1:]) else ()
 
