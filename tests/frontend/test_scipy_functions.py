@@ -135,6 +135,8 @@ def test_normal_vectors():
     check(lambda x: multivariate_normal.logpdf(x, CENTER, [1.0, 2.0, 3.0]), points)
     check(lambda x: multivariate_normal.logpdf(x) + 0.0, points[0])
     check(lambda x, c: multivariate_normal.logpdf(x, 0.5, c), X, 2.0)
+    check(lambda x, c: multivariate_normal.logpdf(x, [0.5], c), X[:1], np.array([[2.0]]))
+    check(lambda x, c: multivariate_normal.logpdf(x, CENTER, c, True), points[:1], COVARIANCE)
     check(lambda x, c: multivariate_normal.logpdf(x, CENTER, c, allow_singular=True), points, COVARIANCE)
     flat = np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0]) + np.outer([0.0, 0.0, 1.0], [0.0, 0.0, 1.0])
     on_support = np.array([[1.0, 2.0, 3.0], [0.5, 1.0, 0.0], [1.0, 0.0, 0.0]])

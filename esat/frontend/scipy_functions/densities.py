@@ -17,7 +17,7 @@ from esat.frontend import elementwise as e
 from esat.frontend.eigenvalues import eigh
 from esat.frontend.linalg_functions import cholesky, solve_triangular
 from esat.frontend.searching import where
-from esat.frontend.shaping import matrix_transpose
+from esat.frontend.shaping import matrix_transpose, squeeze
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -266,8 +266,12 @@ def multivariate_normal_logpdf(
     whitened = solve_triangular(factor, matrix_transpose(rows), lower=True)
     distance = (whitened * whitened).sum(axis=0)
     constant = size * _LOG_ROOT + e.log(diagonal(factor)).sum()
-    result = -0.5 * distance - constant
-    return result.reshape(tuple(offset.tensor_type.shape[:-1])) if offset.ndim != 2 else result
+    return _squeezed((-0.5 * distance - constant).reshape(tuple(offset.tensor_type.shape[:-1])))
+
+
+def _squeezed(result: Variable) -> Variable:
+    """Without axes of one element, as SciPy has its results."""
+    return squeeze(result, tuple(axis for axis, size in enumerate(result.tensor_type.shape) if size == 1))
 
 
 def _singular_logpdf(offset: Variable, covariance: Variable) -> Variable:
@@ -281,7 +285,7 @@ def _singular_logpdf(offset: Variable, covariance: Variable) -> Variable:
     rank = cast(is_kept, "float64").sum()
     outside = (where(is_kept, 0.0, along) ** 2).sum(axis=-1)
     result = -0.5 * (rank * math.log(2.0 * math.pi) + where(is_kept, e.log(safe), 0.0).sum() + distance)
-    return where(outside < (1e3 * least) ** 2, result, -np.inf)
+    return _squeezed(where(outside < (1e3 * least) ** 2, result, -np.inf))
 
 
 def multivariate_normal_pdf(

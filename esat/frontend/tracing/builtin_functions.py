@@ -51,6 +51,11 @@ def _is_long(value: Any) -> bool:
     return type(size) is TracedNumber or size > _REPEATED
 
 
+def _len(obj: Any, /) -> Any:
+    """Of an array, whose first size may be a number that is computed."""
+    return obj.shape[0] if type(obj) is TracedArray and obj.ndim else builtins.len(obj)
+
+
 def _sum(iterable: Any, /, start: Any = 0) -> Any:
     if _is_long(iterable) and type(start) is not str:
         added = _numpy.sum(iterable, axis=0, dtype=(start + iterable[0]).dtype)
@@ -177,6 +182,7 @@ def place_in_list(values: list[Any], value: Any, *bounds: Any) -> Any:
 
 NAMED_BUILTINS: dict[str, Any] = {
     "type": BuiltinType,
+    "len": _len,
     "sum": _sum,
     "max": _extremum("max", lambda a, b: a > b, np.fmax.reduce),
     "min": _extremum("min", lambda a, b: a < b, np.fmin.reduce),

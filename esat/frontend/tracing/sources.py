@@ -2,8 +2,8 @@
 
 Names of a function can be exchanged by giving it other globals. What it reaches by attributes, in containers
 or as results of calls cannot; so the text of the function is compiled anew, with ``CALLED(f)(x)`` in place of
-``f(x)``, ``READ(x, "name")`` in place of ``x.name`` and ``ITEM(x, i)`` in place of ``x[i]``. Lines and columns
-stay, and the user's module is not touched. Where the text is not there, as of code that is typed into
+``f(x)``, ``READ(x, "name")`` in place of ``x.name`` and ``ITEM(x, i)`` in place of ``x[i]``. Lines and
+columns stay, and the user's module is not touched. Where the text is not there, as of code that is typed into
 ``python -c``, code stays as it is.
 """
 
