@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from esat.errors import EsatError, GraphError
+from esat.errors import EsatError, GraphError, UserLine
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import as_symbol, holds_unknown, mapped
 from esat.frontend.tracing.numbers import TracedNumber
@@ -146,7 +146,7 @@ class _Explorer:
         self.checks: list[RunTimeCheck] = []
         self.decisive: set[tuple[bool, ...]] = set()
 
-    def explore(self, forced: tuple[bool, ...] = ()) -> _Way:
+    def explore(self, forced: tuple[tuple[bool, UserLine | None], ...] = ()) -> _Way:
         """All ways that begin with some outcomes."""
         path = Path(forced)
         self.traces += 1
@@ -158,13 +158,14 @@ class _Explorer:
             if not path.decisions or not is_users_error(error):
                 raise
             path.checks.append(ErrorCheck(None, _kept(error), len(path.decisions)))
+        taken = tuple((one.outcome, one.line) for one in path.decisions)
         outcomes = tuple(one.outcome for one in path.decisions)
         self.checks += [_at_run_time(path, one) for one in path.checks if one.depth >= len(forced)]
         for place in reversed(range(len(forced), len(outcomes))):
             decision = path.decisions[place]
             if self.ways > MOST_WAYS or self.traces > MOST_TRACES:
                 raise path.decisions[-1].refusal
-            other = self.explore((*outcomes[:place], not decision.outcome))
+            other = self.explore((*taken[:place], (not decision.outcome, decision.line)))
             if other is not None and found is not None:
                 self.decisive.add(outcomes[:place])
                 found = _Choice(decision, *((found, other) if decision.outcome else (other, found)))

@@ -291,3 +291,18 @@ def test_symbolic_shapes():
     with pytest.raises(ValueError, match="too long"):
         compiled(np.ones(4))
     assert programs(compiled) == 1
+
+
+def test_functions_that_change_from_run_to_run_are_refused():
+    runs = []
+
+    def f(x):
+        runs.append(0)
+        if len(runs) % 2 and x[0] > 0:
+            return x
+        if x[1] > 0:
+            return 2.0 * x
+        return 3.0 * x
+
+    with pytest.raises(DtypeError, match="does not do the same each time"):
+        esat.jit(f)(X)

@@ -62,7 +62,9 @@ def method_of_distribution(method: types.MethodType) -> Any:
     owner: Any = method.__self__
     name = method.__name__
     distribution, arguments, named = owner, (), {}
-    if hasattr(owner, "dist") and type(owner).__module__.startswith("scipy.stats."):
+    if not type(owner).__module__.startswith("scipy.stats."):
+        return method
+    if hasattr(owner, "dist"):
         distribution, arguments, named = owner.dist, owner.args, owner.kwds
     known = _name_of(distribution)
     if known is None:

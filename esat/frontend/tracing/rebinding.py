@@ -147,7 +147,6 @@ class Rebinder:
             return standing
         self.outside.look_at(method.__self__, "a call")
         if not _is_users_own(method.__func__):
-            self.outside.look_at(method, "a call")
             return method
         return types.MethodType(self.function(method.__func__), method.__self__)
 

@@ -73,6 +73,10 @@ _LOOPS = (
     "how often a loop runs cannot depend on values of arrays; run it for a fixed number of steps with "
     "esat.where for what changes, or leave it in Python around a compiled step"
 )
+_OTHERWISE = (
+    "the function runs once for each answer, and it does not do the same each time: what it keeps from one "
+    "call to the next must not decide what it does"
+)
 MOST_DECISIONS = 64
 """Decisions on one way through a function: each may be taken the other way in a further trace."""
 
@@ -89,11 +93,14 @@ class PathDecision:
         What it was taken for.
     refusal
         The error where no program can choose.
+    line
+        Of the user's, that asked.
     """
 
     condition: Variable
     outcome: bool
     refusal: TracingError
+    line: UserLine | None
 
 
 @dataclass(slots=True)
@@ -122,7 +129,7 @@ class Path:
     Attributes
     ----------
     forced
-        What the first decisions are taken for; later ones are false.
+        What the first decisions are taken for, and their lines; later ones are false.
     decisions, checks
         In the order in which the function came to them.
     texts
@@ -133,7 +140,7 @@ class Path:
         Those at which something was decided.
     """
 
-    forced: tuple[bool, ...] = ()
+    forced: tuple[tuple[bool, UserLine | None], ...] = ()
     decisions: list[PathDecision] = field(default_factory=list)
     checks: list[ErrorCheck] = field(default_factory=list)
     texts: dict[str, tuple[Variable, str]] = field(default_factory=dict)
@@ -313,8 +320,12 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
         if _is_while(line):
             raise not_known(variable, asked, advice)
     path.lines.add(line)
-    outcome = number < len(path.forced) and path.forced[number]
-    path.decisions.append(PathDecision(_truth(variable), outcome, not_known(variable, asked, advice)))
+    outcome = False
+    if number < len(path.forced):
+        outcome, before = path.forced[number]
+        if before != line:
+            raise not_known(variable, asked, _OTHERWISE)
+    path.decisions.append(PathDecision(_truth(variable), outcome, not_known(variable, asked, advice), line))
     return outcome
 
 
