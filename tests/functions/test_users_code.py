@@ -69,6 +69,18 @@ def recursive(x, n=3):
     return recursive(x, n - 1) + x
 
 
+def in_place(x):
+    made = kept = helpers.Vector(x)
+    made *= 2.0
+    x = x.copy()
+    x += 1.0
+    x **= 2
+    total = 0
+    for part in made:
+        total += part[0]
+    return kept.values + x + total
+
+
 PROGRAMS = {
     "a module": lambda x: helpers.shifted(x) + 0.0,
     "names of a module": lambda x: helpers.by_name(x) + 0.0,
@@ -96,6 +108,14 @@ PROGRAMS = {
     "map": lambda x: sum(map(math.sin, x)),
     "map of a module's": lambda x: list(map(helpers.shifted, [x, 2.0 * x])),
     "reduce": lambda x: functools.reduce(lambda a, b: helpers.shifted(a) + b, [x, x, x]),
+    "operators": lambda x: (helpers.Vector(x) + helpers.Vector(2.0 * x) + 1.5).values,
+    "a reflected operator": lambda x: (2.5 + helpers.Vector(x) * 3.0).values,
+    "a narrower class's": lambda x: (helpers.Vector(x) + helpers.Longer(x)).values,
+    "a sign": lambda x: (-helpers.Vector(x)).values,
+    "a product of objects": lambda x: helpers.Vector(x) @ helpers.Vector(x + 1.0),
+    "a comparison of objects": lambda x: helpers.Vector(x) == helpers.Vector(x + 1.0),
+    "in place": in_place,
+    "a loop over an object": lambda x: [2.0 * part for part in helpers.Vector(x)],
     "a comprehension": lambda x: [helpers.shifted(x * n) for n in range(3)],
     "index tricks": lambda x: np.r_[x, 0.0, 1:3] @ np.c_[np.r_[x, x]] + len(np.mgrid[0 : x.size]),
     "a generator": lambda x: sum(helpers.shifted(x * n) for n in range(3)),

@@ -107,6 +107,51 @@ class Slotted:
         self.value[0] = x[0]
 
 
+class Vector:
+    def __init__(self, values):
+        self.values = np.zeros(3)
+        self.values[:] = values
+
+    def __add__(self, other):
+        out = np.zeros(3)
+        out[:] = self.values + getattr(other, "values", other)
+        return Vector(out)
+
+    def __radd__(self, other):
+        return self + other
+
+    def __mul__(self, other):
+        if not isinstance(other, (int, float)):
+            return NotImplemented
+        return Vector(other * self.values)
+
+    def __neg__(self):
+        return self * -1.0
+
+    def __matmul__(self, other):
+        return np.array([self.values @ other.values, 0.0])
+
+    def __imul__(self, other):
+        self.values *= other
+        return self
+
+    def __eq__(self, other):
+        return np.array([self.values, other.values])
+
+    __hash__ = None
+
+    def __iter__(self):
+        for value in self.values:
+            out = np.zeros(2)
+            out[0] = value
+            yield out
+
+
+class Longer(Vector):
+    def __radd__(self, other):
+        return Longer(other.values * 10.0)
+
+
 class Negative(ValueError):
     def __init__(self, text, code=0):
         super().__init__(text, code)

@@ -12,6 +12,7 @@ functions          NumPy's other functions, those that make views or write among
 creation           functions that make arrays of sizes and numbers
 namespace          modules of NumPy's and SciPy's names: ``esat.numpy``, ``esat.scipy.special``
 rebinding          a user's code with NumPy's modules exchanged for these
+user_objects       what objects of a user's do by operators, indices, properties and loops
 sources            its text, compiled anew with a question in each call
 builtin_functions  Python's sum, max, float and others of traced values
 mathematics        Python's ``math`` of traced values

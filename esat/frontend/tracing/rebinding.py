@@ -15,7 +15,7 @@ import functools
 import importlib
 import random
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeGuard
 
@@ -25,7 +25,6 @@ from esat.frontend.tracing.builtin_functions import (
     CALLED_BUILTINS,
     NAMED_BUILTINS,
     counterpart_of_builtin,
-    element_of,
     place_in_list,
 )
 from esat.frontend.tracing.distributions import frozen, method_of_distribution
@@ -38,7 +37,8 @@ from esat.frontend.tracing.namespace import (
     ufunc_of_lists,
 )
 from esat.frontend.tracing.outside import Outside, is_users_file
-from esat.frontend.tracing.sources import CALLED, ITEM, READ, asking
+from esat.frontend.tracing.sources import CALLED, ITEM, ITERATED, OPERATION, READ, asking
+from esat.frontend.tracing.user_objects import UserObjects
 
 _CALLING = (map, filter, functools.reduce, functools.partial)
 """Functions of Python's that call what they are given first."""
@@ -82,11 +82,12 @@ class Rebinder:
         self.outside = outside
         self._functions: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, _Globals] = {}
-        self._properties: dict[tuple[type, str], Callable[..., Any] | None] = {}
+        self._objects = objects = UserObjects(self._own)
         self._makers: dict[type, Any] = {}
         self.builtins = {
             **vars(builtins), **NAMED_BUILTINS,
-            "__import__": self._import, CALLED: self.called, READ: self.read, ITEM: self.item,
+            "__import__": self._import, CALLED: self.called, READ: objects.read, ITEM: objects.item,
+            OPERATION: objects.operation, ITERATED: objects.iterated,
         }  # fmt: skip
 
     def assigned(self) -> list[str]:
@@ -128,10 +129,10 @@ class Rebinder:
         owner = getattr(value, "__self__", None) if kind is types.BuiltinFunctionType else None
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self._builtin_method(value, owner)
-        call = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
-        if kind is not types.FunctionType and _is_users_own(call):
+        call = None if kind is types.FunctionType else self._objects.method(kind, "__call__")
+        if call is not None:
             self.outside.look_at(value, "a call")
-            return types.MethodType(self.function(call), value)
+            return types.MethodType(call, value)
         return frozen(self.exchanged(value, "a call"))
 
     def _builtin_method(self, method: Any, owner: Any) -> Any:
@@ -178,34 +179,9 @@ class Rebinder:
 
         return make
 
-    def read(self, owner: Any, name: str) -> Any:
-        """An attribute of a value, of which a user's property may be what gives it."""
-        key = type(owner), name
-        if key not in self._properties:
-            self._properties[key] = self._property(*key)
-        getter = self._properties[key]
-        return getattr(owner, name) if getter is None else getter(owner)
-
-    def item(self, owner: Any, index: Any) -> Any:
-        """An element of a value, which may be one of a list whose place only a call knows."""
-        kind = type(owner)
-        if kind is list or kind is tuple:
-            return element_of(owner, index)
-        key = kind, "[]"
-        if key not in self._properties:
-            getter = next(
-                (vars(base)["__getitem__"] for base in kind.__mro__ if "__getitem__" in vars(base)), None
-            )
-            self._properties[key] = self.function(getter) if _is_users_own(getter) else None
-        own = self._properties[key]
-        return owner[index] if own is None else own(owner, index)
-
-    def _property(self, kind: type, name: str) -> Callable[[Any], Any] | None:
-        found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-        getter = found.fget if type(found) is property else None
-        if isinstance(found, functools.cached_property):  # what is traced is not kept
-            getter = found.func
-        return self.function(getter) if _is_users_own(getter) else None
+    def _own(self, function: Any) -> Any:
+        """What is called in place of a function of the user's; None of all else."""
+        return self.function(function) if _is_users_own(function) else None
 
     # ---- functions
 

@@ -1,10 +1,11 @@
-"""A user's code in which what is called, and properties that are read, are asked for by a function first.
+"""A user's code in which what is called, and what objects do by operators, is asked for by a function first.
 
 Names of a function can be exchanged by giving it other globals. What it reaches by attributes, in containers
 or as results of calls cannot; so the text of the function is compiled anew, with ``CALLED(f)(x)`` in place of
-``f(x)``, ``READ(x, "name")`` in place of ``x.name`` and ``ITEM(x, i)`` in place of ``x[i]``. Lines and
-columns stay, and the user's module is not touched. Where the text is not there, as of code that is typed into
-``python -c``, code stays as it is.
+``f(x)``, ``READ(x, "name")`` in place of ``x.name``, ``ITEM(x, i)`` in place of ``x[i]``, and in the same way
+for operators and loops, behind which may be methods of a user's. Lines and columns stay, and the user's
+module is not touched. Where the text is not there, as of code that is typed into ``python -c``, code stays as
+it is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from collections.abc import Iterator
 CALLED = "__esat_called__"
 READ = "__esat_read__"
 ITEM = "__esat_item__"
+OPERATION = "__esat_operation__"
+ITERATED = "__esat_iterated__"
 
 _KEPT_CALLS = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec"})
 """Functions that look at the frame that calls them by their names."""
@@ -55,6 +58,40 @@ class _Asking(ast.NodeTransformer):
             return node
         return _call_of(ITEM, node, [node.value, node.slice])
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return _operation(node, BINARY[type(node.op)], node.left, node.right)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        name = _UNARY.get(type(node.op))
+        is_number = isinstance(node.operand, ast.Constant)
+        return node if name is None or is_number else _operation(node, name, node.operand)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        name = _COMPARISONS.get(type(node.ops[0])) if len(node.ops) == 1 else None
+        return node if name is None else _operation(node, name, node.left, node.comparators[0])
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        value = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        made = _operation(node, f"i{BINARY[type(node.op)]}", value, node.value)
+        return ast.copy_location(ast.Assign([node.target], made), node)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        node.iter = _call_of(ITERATED, node.iter, [node.iter])
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        if not node.is_async:
+            node.iter = _call_of(ITERATED, node.iter, [node.iter])
+        return node
+
     def visit_Match(self, node: ast.Match) -> ast.AST:
         """Patterns name classes and values, and are no expressions."""
         node.subject = self.visit(node.subject)
@@ -68,7 +105,22 @@ class _Asking(ast.NodeTransformer):
         return node
 
 
-def _call_of(name: str, node: ast.expr, arguments: list[ast.expr]) -> ast.expr:
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",
+    ast.Mod: "mod", ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or",
+    ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+
+
+def _operation(node: ast.expr | ast.stmt, name: str, *operands: ast.expr) -> ast.expr:
+    return _call_of(OPERATION, node, [ast.copy_location(ast.Constant(name), node), *operands])
+
+
+def _call_of(name: str, node: ast.expr | ast.stmt, arguments: list[ast.expr]) -> ast.expr:
     asked = ast.copy_location(ast.Name(name, ast.Load()), node)
     return ast.copy_location(ast.Call(asked, arguments, []), node)
 
