@@ -16,7 +16,9 @@ from esat.ops.contraction import MatMul
 from esat.ops.control import IfElse
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.index.advanced import AdvancedSubtensor
 from esat.ops.index.basic import Subtensor
+from esat.ops.index.entries import ARRAY, Slice
 from esat.ops.shape import ShapeI, size_of
 from esat.ops.sizes import size_before
 from esat.ops.view import Reshape
@@ -95,7 +97,23 @@ def traced(size: Variable) -> Variable:
 
 def axes_agree(one: Variable, axis: int, other: Variable, other_axis: int) -> bool:
     """Whether axes of two arrays are known to have one size, so that nothing need compare them."""
-    return are_same_size(traced_size(one, axis), traced_size(other, other_axis))
+    return are_same_size(_size_of_whole(one, axis), _size_of_whole(other, other_axis))
+
+
+def _size_of_whole(variable: Variable, axis: int) -> Variable:
+    """The size of an axis, also that of an array of which rows were chosen.
+
+    To compare sizes it may be read off there; in place of them it may not, for that would leave out an error.
+    """
+    node = variable.owner
+    if node is not None and isinstance(node.op, DimShuffle) and node.op.order[axis] != "x":
+        return _size_of_whole(node.inputs[0], int(node.op.order[axis]))
+    if node is not None and isinstance(node.op, AdvancedSubtensor) and len(node.inputs) == 2 and axis > 0:
+        first, *rest = node.op.entries
+        whole = first is ARRAY and node.inputs[1].tensor_type.ndim == 1
+        if whole and all(isinstance(entry, Slice) and entry.is_full for entry in rest):
+            return traced_size(node.inputs[0], axis)
+    return traced_size(variable, axis)
 
 
 def are_same_size(left: Variable, right: Variable) -> bool:

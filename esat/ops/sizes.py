@@ -9,7 +9,7 @@ from esat.graph.registry import op_named
 from esat.graph.variables import Apply, Variable
 from esat.ops.along_axis import AlongAxis
 from esat.ops.contraction import MatMul
-from esat.ops.creation import Alloc
+from esat.ops.creation import Alloc, DiagonalMatrix
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.advanced import AdvancedSetSubtensor
 from esat.ops.index.basic import SetSubtensor, Subtensor
@@ -44,6 +44,8 @@ def size_before(node: Apply, axis: int) -> Variable | None:
         return size_of(operands[0], axis)
     if isinstance(op, Alloc):
         return operands[1 + axis]
+    if isinstance(op, DiagonalMatrix):
+        return operands[axis]
     if isinstance(op, MatMul):
         rank = operands[0].tensor_type.ndim
         return size_of(operands[int(axis == rank - 1)], axis) if axis >= rank - 2 else None

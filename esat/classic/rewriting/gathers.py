@@ -107,16 +107,19 @@ def local_selection_dot(node: Apply) -> Transformed:
 
 @local_optimizer([Reduction])
 def local_sum_of_selection(node: Apply) -> Transformed:
-    """sum(eye(n)[labels] * x, axis=1) -> x[arange(m), labels]: one element a row is read."""
+    """sum(eye(n)[labels] * x, axis=1) -> x[arange(m), labels]: one element a row is read.
+
+    Numbers of rows that do not fit are an error of either form.
+    """
     op, product = node.op, node.inputs[0].owner
     assert isinstance(op, Reduction)
     if op.reducer is not SUM or op.axes != (1,) or product is None or product.op.name != "mul":
         return False
     for part, other in (product.inputs, product.inputs[::-1]):
         rows = _selection(part)
-        if rows is None or not all(axes_agree(part, axis, other, axis) for axis in (0, 1)):
+        if rows is None or any(other.tensor_type.broadcastable) or not axes_agree(part, 1, other, 1):
             continue
-        chosen = AdvancedSubtensor((ARRAY, ARRAY))(other, arange(size_of(rows, 0)), rows)
+        chosen = AdvancedSubtensor((ARRAY, ARRAY))(other, arange(size_of(other, 0)), rows)
         return fitting(node, dimshuffle(chosen, (0, "x")) if op.keepdims else chosen)
     return False
 
