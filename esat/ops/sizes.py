@@ -42,10 +42,8 @@ def size_before(node: Apply, axis: int) -> Variable | None:
         return None if kept[axis] in op.axes else size_of(operands[0], kept[axis])
     if isinstance(op, (SetSubtensor, AdvancedSetSubtensor, Normalization, AlongAxis)):
         return size_of(operands[0], axis)
-    if isinstance(op, Alloc):
-        return operands[1 + axis]
-    if isinstance(op, DiagonalMatrix):
-        return operands[axis]
+    if isinstance(op, (Alloc, DiagonalMatrix)):
+        return operands[axis + isinstance(op, Alloc)]
     if isinstance(op, MatMul):
         rank = operands[0].tensor_type.ndim
         return size_of(operands[int(axis == rank - 1)], axis) if axis >= rank - 2 else None
