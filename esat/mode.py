@@ -92,8 +92,8 @@ class Mode:
         Told, line by line, of each replacement that a Python optimizer or a greedy rule makes, and of each
         step of saturation: ``Mode(trace=print)``.
     engine
-        What runs the rules: ``egglog``, or ``esat``, an engine of esat's own for the same texts, which takes
-        a fraction of the time; what it does not know runs on egglog all the same.
+        What runs the rules: ``esat``, its own engine, or ``egglog``, whose language they are written in and
+        which runs what the other one does not know, in ten times the time.
     device
         Where steps run: ``cpu``; ``cuda``, all that can run there on the first CUDA device; ``auto``, on
         either, as is predicted to be faster for the arguments of a call, and on the processor where there is

@@ -19,10 +19,16 @@ from esat.engine import rules as r
 from esat.engine.growing_arrays import GrowingArrays
 from esat.engine.iterations import EXCEEDED, GREW, NEEDS_ROOM, PAUSED
 from esat.engine.machine_program import MachineProgram
-from esat.engine.nested_forms import forms_of
 from esat.engine.rule_words import RulePlace, action_words, rule_words
 from esat.engine.schedules import RulesetRun, ScheduleOutcome
-from esat.engine.vocabulary import TableDeclaration, UnknownFormError, Vocabulary, bits_of, float_of
+from esat.engine.vocabulary import (
+    TableDeclaration,
+    UnknownFormError,
+    Vocabulary,
+    bits_of,
+    float_of,
+    forms_of,
+)
 from esat.errors import SaturationError
 from esat.records import record
 from esat.rules.reader import Sexp, show

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Sequence
 from copy import copy
@@ -39,6 +40,7 @@ _MERGES = {
     "(ordering-max old new)": MAXIMUM,
     "(ordering-min old new)": MINIMUM,
 }
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]|[^\s()";]+')
 _NUMERIC = frozenset({"i64", "f64"})
 _FLOAT, _WORD = struct.Struct("d"), struct.Struct("q")
 
@@ -205,6 +207,37 @@ class Vocabulary:
     def constant(self, word: int) -> int:
         """The register of a constant."""
         return self.constants.setdefault(word, CONSTANTS + len(self.constants))
+
+
+def forms_of(text: str) -> list[tuple[Sexp, ...]]:
+    """The top-level forms of a text; a tenth of the time that positions take.
+
+    Raises
+    ------
+    UnknownFormError
+        For what is no list of forms: egglog says why.
+    """
+    top: list[Sexp] = []
+    items = top
+    above: list[list[Sexp]] = []
+    for token in _TOKEN.findall(text):
+        if token == "(":
+            above.append(items)
+            items = []
+        elif token == ")":
+            if not above:
+                raise UnknownFormError("a closing parenthesis without an opening one")
+            form = tuple(items)
+            items = above.pop()
+            items.append(form)
+        elif token[0] != ";":
+            items.append(token)
+    if above:
+        raise UnknownFormError("a parenthesis is never closed")
+    found = [form for form in top if not isinstance(form, str)]
+    if len(found) < len(top):
+        raise UnknownFormError("an atom outside of all forms")
+    return found
 
 
 def literal(atom: Sexp) -> tuple[str, int] | None:

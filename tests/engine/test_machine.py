@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from esat.egraph.engine import Engine
-from esat.engine import growing_arrays, matching_engine, native_functions
+from esat.engine import growing_arrays, matching_engine
 from esat.engine.machine_program import MachineProgram
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.schedules import RulesetRun
@@ -154,7 +154,7 @@ def tables(engine: MatchingEngine):
 @pytest.mark.parametrize("program", ["paths", "congruence", "multisets"])
 def test_the_machine_runs_as_python(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = run(MatchingEngine(), PROGRAMS[program], SCHEDULES)
-    monkeypatch.setattr(growing_arrays, "compiled", native_functions.interpreted)
+    monkeypatch.setattr(growing_arrays, "compiled", growing_arrays.interpreted)
     with np.errstate(all="ignore"):
         interpreted = run(MatchingEngine(), PROGRAMS[program], SCHEDULES)
     assert tables(compiled) == tables(interpreted)
