@@ -249,7 +249,7 @@ def _bisected(
 def _of_sizes(values: Array, calm: int, place: int, count: int, random: np.random.Generator) -> Array:
     """Points at which an input is large and at which it is small, in turns that differ from its
     neighbour's."""
-    sizes = np.abs(values[:calm].reshape(calm, -1)[:, 0].astype(np.float64))
+    sizes = np.abs(values[:calm].reshape(calm, -1)[:, 0]).astype(np.float64)
     order = np.argsort(sizes, kind="stable")
     large = random.choice(order[int(0.6 * calm) : int(0.9 * calm)], count)
     small = random.choice(order[int(0.2 * calm) : int(0.5 * calm)], count)
