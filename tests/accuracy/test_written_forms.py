@@ -107,6 +107,15 @@ def cases() -> dict[str, Case]:
         "error of a sum, single precision": (lambda m, *x: two_sum(*x)[1], [F4([1e8]), F4([1])]),
         "Kahan's sum": (lambda m, *x: kahan(*x), [F8([1]), F8([1e-16]), F8([1e-16])]),
         "error of a product": (lambda m, *x: product_error(*x), [F8([1 + 2.0**-30]), F8([1 + 2.0**-29])]),
+        "small constant after a multiple of a difference": (
+            lambda m, x: 2e16 * (x / 0.5 - 1) - 7e-14,
+            [F8([0.5, 0.25])],
+        ),
+        "polynomial with rounded coefficients": (
+            lambda m, a: (a * a + 1) * ((1 - a) * ((1 - a) * a + a * 2e-6) + a * a) * F4(1 / 3)
+            + a * F4(2 / 3),
+            [F4([316113.59375, 2e6, 0.5])],
+        ),
         "rounding by a constant": (
             lambda m, x: (x + 6755399441055744.0) - 6755399441055744.0,
             [F8([1.4, 2.6])],

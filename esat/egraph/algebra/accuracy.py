@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 
-from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Product, Sum, names
+from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Product, Sum, names, numbers
 from esat.egraph.algebra.polynomials import Coefficient, Monomial, Polynomial, atoms_of
 from esat.egraph.algebra.quotients import Quotient
 
 POINTS = 40
 SCALED_POINTS = 12
 """Of these, points with huge or with tiny atoms."""
+MOST_CONSTANTS, MOST_MOVED = 6, 4
+"""Constants of an expression of which quotients are taken, and atoms that have their values."""
 SLACK_BITS = 3.0
 """Bits that a form may lose more."""
 
@@ -55,7 +58,7 @@ def is_as_accurate(
     exact = Quotient(dict(form[0]), dict(form[1]))
     squares = {name: dict(items) for name, items in roots}
     atoms = sorted(names(written) | names(offered) | atoms_of(*exact, *squares.values()))
-    for values in _points(len(atoms)):
+    for values in (*_points(len(atoms)), *_points_at_ratios(len(atoms), numbers(written))):
         point = dict(zip(atoms, values, strict=True))
         dyadic = {name: _dyadic(value) for name, value in point.items()}
         if not _set_roots(point, dyadic, squares):
@@ -81,6 +84,21 @@ def _set_roots(point: dict[int, float], dyadic: dict[int, Dyadic], squares: Mapp
         point[name] = math.sqrt(radicand)
         dyadic[name] = _dyadic(point[name])
     return True
+
+
+def _points_at_ratios(count: int, constants: Collection[Coefficient]) -> Iterator[tuple[float, ...]]:
+    """Points at which one atom is the quotient of two constants: where a difference may be exactly zero.
+
+    Of ``2e16*(x - 1) - 7e-14`` nothing is left there of a form that has both constants in one.
+    """
+    sizes = sorted({1.0, *map(float, constants)})
+    if not constants or len(sizes) > MOST_CONSTANTS:
+        return
+    ratios = sorted({above / below for above in sizes for below in sizes if below})
+    for place, ratio in product(range(min(count, MOST_MOVED)), filter(math.isfinite, ratios)):
+        point = list(_points(count)[place])
+        point[place] = ratio
+        yield tuple(point)
 
 
 @lru_cache(maxsize=64)

@@ -28,6 +28,9 @@ MOST_DIVISORS = 12
 
 Divisor = tuple[int, Polynomial]
 """The name of a class, and the polynomial it is."""
+LARGEST_COEFFICIENT = 4096
+"""Of a polynomial whose coefficients are integers without a common factor: with larger ones, which rounded
+constants have, its value is out of range where the polynomial itself is far within."""
 
 
 def forms(polynomial: Polynomial, divisors: Sequence[Divisor] = ()) -> Iterator[Expression]:
@@ -41,7 +44,7 @@ def forms(polynomial: Polynomial, divisors: Sequence[Divisor] = ()) -> Iterator[
         Classes that may divide it.
     """
     yield of_polynomial(polynomial)
-    common, number = common_monomial(polynomial), content(polynomial)
+    common, number = common_monomial(polynomial), _small_content(polynomial)
     rest = scaled(polynomial, common, number)
     if len(rest) > 1 and all(coefficient < 0 for coefficient in rest.values()):
         rest, number = scaled(rest, UNIT, -1), -number
@@ -59,6 +62,13 @@ def forms(polynomial: Polynomial, divisors: Sequence[Divisor] = ()) -> Iterator[
         factors = difference_of_squares(rest)
         if factors is not None:
             yield _times(common, number, factors)
+
+
+def _small_content(polynomial: Polynomial) -> Coefficient:
+    """The content, or 1 where that of rounded constants leaves large numbers, which overflow sooner."""
+    number = content(polynomial)
+    largest = LARGEST_COEFFICIENT * number
+    return number if all(-largest <= one <= largest for one in polynomial.values()) else 1
 
 
 def _times(common: Monomial, number: Coefficient, factors: list[Expression]) -> Expression:
