@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.fft
+import scipy.linalg
 import scipy.ndimage
 import scipy.signal
 import scipy.stats
@@ -184,3 +185,30 @@ def test_what_is_not_known_is_refused():
         esat.jit(lambda x: scipy.ndimage.convolve(x, K, mode="none"))(X)
     with pytest.raises(CallError, match="axes"):
         esat.jit(lambda x: scipy.signal.fftconvolve(x, IMAGE, axes=0))(IMAGE)
+
+
+PERMUTED = np.array(
+    [[0.5, 2.0, 1.0, 0.0], [4.0, 1.0, -1.0, 2.0], [1.0, 6.0, 0.5, 1.0], [2.0, 0.0, 3.0, -5.0]]
+)
+
+
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_factors_of_general_matrices(trans):
+    b = np.arange(8.0).reshape(4, 2)
+    factor, solve = scipy.linalg.lu_factor, scipy.linalg.lu_solve
+    for a in (PERMUTED, PERMUTED[::-1].copy(), PERMUTED @ PERMUTED, PERMUTED + 1j * PERMUTED.T):
+        result = esat.jit(factor)(a)
+        for part, expected in zip(result, factor(a), strict=True):
+            np.testing.assert_allclose(part, expected, rtol=1e-12, atol=1e-14)
+            assert part.dtype == expected.dtype
+        check(lambda a, b: solve(factor(a), b, trans), a, b)
+        check(lambda a, b: solve(factor(a), b, trans), a, b[:, 0].copy())
+
+    def cost(a):
+        return (solve(factor(a), b, trans) ** 2).sum()
+
+    gradient = esat.grad(cost)(PERMUTED)
+    step = np.zeros((4, 4))
+    step[1, 2] = 1e-6
+    slope = (cost(PERMUTED + step) - cost(PERMUTED - step)) / 2e-6
+    assert gradient[1, 2] == pytest.approx(slope, rel=1e-6)

@@ -2,7 +2,9 @@
 
 import copy
 import functools
+import importlib
 import math
+import os
 import pickle
 import threading
 from dataclasses import dataclass, field
@@ -377,3 +379,19 @@ def test_places_that_are_not_there():
         f(FIVE)
     with pytest.raises(ValueError, match="is not in list"):
         esat.jit(lambda x: [0.3, 7.0].index(x[1]))(FIVE)
+
+
+def test_modules_that_are_changed_and_loaded_again(tmp_path, monkeypatch):
+    path = tmp_path / "reloaded_by_test.py"
+    text = (
+        "import numpy as np\n\n"
+        "def f(x):\n    out = dict(a=np.zeros)['a'](3)\n    out[0] = {}\n    return out\n"
+    )
+    path.write_text(text.format("x[0]"))
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("reloaded_by_test")
+    np.testing.assert_array_equal(esat.jit(module.f)(X), [X[0], 0.0, 0.0])
+    path.write_text(text.format("2.0 * x[1]"))
+    os.utime(path, (1e9, 1e9))
+    module = importlib.reload(module)
+    np.testing.assert_array_equal(esat.jit(module.f)(X), [2.0 * X[1], 0.0, 0.0])

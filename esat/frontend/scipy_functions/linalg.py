@@ -9,13 +9,17 @@ import numpy as np
 
 from esat.errors import CallError, describe
 from esat.frontend import linalg_functions as own
+from esat.frontend.creation import tril
 from esat.frontend.eigenvalues import eigh, eigvalsh
+from esat.frontend.reductions import argmax
 from esat.frontend.shaping import concatenate, matrix_transpose
 from esat.graph.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
-from esat.ops.linalg.functions import LOGARITHM, SQUARE_ROOT
+from esat.ops.cast import cast
+from esat.ops.linalg.functions import LOGARITHM, ORDER_OF_PIVOTS, PIVOTS_OF_ORDER, SQUARE_ROOT
+from esat.ops.sorting import argsort
 
 
 def cholesky(a: Any, lower: bool = False) -> Variable:
@@ -83,6 +87,32 @@ def logm(A: Any) -> Variable:  # noqa: N803
     return result
 
 
+def lu_factor(a: Any) -> tuple[Variable, Variable]:
+    """What ``lu_solve`` takes, of a square matrix: both triangular factors in one, and pivots."""
+    permutation, lower, upper = own.lu(a)
+    if permutation.ndim != 2 or _size(upper[0], "lu_factor") != _size(upper[:, 0], "lu_factor"):
+        raise CallError(
+            describe("scipy.linalg.lu_factor", [upper.type], "takes one square matrix", user_line())
+        )
+    order = argmax(permutation, axis=0)
+    return tril(lower, -1) + upper, cast(PIVOTS_OF_ORDER(order), "int32")
+
+
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Variable:
+    """The solution of a system whose matrix has been factored by ``lu_factor``."""
+    factors, pivots = (as_variable(one) for one in lu_and_piv)
+    order: Any = ORDER_OF_PIVOTS(pivots)
+    sides = as_variable(b)
+    if trans == 0:
+        half = own.solve_triangular(factors, sides[order], lower=True, unit_diagonal=True)
+        return own.solve_triangular(factors, half)
+    kind: Any = "T" if trans == 1 else "C"
+    half = own.solve_triangular(factors, sides, kind)
+    solved: Any = own.solve_triangular(factors, half, kind, lower=True, unit_diagonal=True)
+    result: Variable = solved[argsort(order)]
+    return result
+
+
 def toeplitz(c: Any, r: Any = None) -> Variable:
     """The matrix with constant diagonals of a first column, and a first row: by default its conjugate."""
     column = as_variable(c).reshape((-1,))
@@ -122,6 +152,6 @@ def _size(vector: Variable, name: str) -> int:
 _NAMED: dict[str, Callable[..., Any]] = {
     "cholesky": cholesky, "cho_factor": cho_factor, "qr": qr, "eigh": _eigh, "eigvalsh": _eigvalsh,
     "pinv": pinv, "sqrtm": sqrtm, "logm": logm, "toeplitz": toeplitz, "hankel": hankel,
-    "circulant": circulant,
+    "circulant": circulant, "lu_factor": lu_factor, "lu_solve": lu_solve,
 }  # fmt: skip
 FUNCTIONS = {f"scipy.linalg.{name}": function for name, function in _NAMED.items()}

@@ -125,17 +125,22 @@ def _call_of(name: str, node: ast.expr | ast.stmt, arguments: list[ast.expr]) ->
     return ast.copy_location(ast.Call(asked, arguments, []), node)
 
 
-@functools.lru_cache(maxsize=4096)
 def asking(code: types.CodeType) -> types.CodeType | None:
     """The code of a function with the questions in it; None where its text is not there, or another one."""
-    lines = linecache.getlines(code.co_filename)
-    text = "".join(lines)
+    return _asking(code, code.co_filename)
+
+
+@functools.lru_cache(maxsize=4096)
+def _asking(code: types.CodeType, file: str) -> types.CodeType | None:
+    """Code is equal to other code of the same text in another file, so that this takes part in the key."""
+    linecache.checkcache(file)  # a module may have been changed, and loaded again
+    text = "".join(linecache.getlines(file))
     if not text:
         return None
-    statement = _statement_at(code.co_filename, text, code.co_firstlineno)
+    statement = _statement_at(file, text, code.co_firstlineno)
     if statement is None:
         return None
-    for plain, changed in _compiled(code.co_filename, text, statement, code.co_flags & _FUTURE):
+    for plain, changed in _compiled(file, text, statement, code.co_flags & _FUTURE):
         if _is_same(plain, code) and set(changed.co_freevars) == set(code.co_freevars):
             return changed
     return None

@@ -180,7 +180,64 @@ class BlockDiagonal(Op):
         return parts
 
 
+@record(frozen=True, eq=False, repr=False)
+class RowOrder(Op):
+    """The order of rows that LAPACK's pivots lead to, or pivots that lead to an order.
+
+    Pivot ``p`` at place ``i`` says that rows ``i`` and ``p`` change places, after those before have.
+    """
+
+    family: Family = field(default=Family.LIBRARY, init=False)
+    host_only = "a rare function of small matrices"
+
+    def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
+        return tuple(cast(value, "int64") for value in inputs)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        (given,) = inputs
+        if given.tensor_type.ndim != 1:
+            raise ShapeError(describe(self.name, [given.type], "takes a vector"))
+        return (given.type,)
+
+    def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
+        return [None]
+
+
+@record(frozen=True, eq=False, repr=False)
+class OrderOfPivots(RowOrder):
+    """The order of rows after all exchanges."""
+
+    name: str = field(default="order_of_pivots", init=False)
+    constructor: str = field(default="OrderOfPivots", init=False)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        order = np.arange(len(inputs[0]))
+        for place, pivot in enumerate(inputs[0]):
+            order[[place, pivot]] = order[[pivot, place]]
+        return (order,)
+
+
+@record(frozen=True, eq=False, repr=False)
+class PivotsOfOrder(RowOrder):
+    """The exchanges that give an order, each with a row that is not yet in its place."""
+
+    name: str = field(default="pivots_of_order", init=False)
+    constructor: str = field(default="PivotsOfOrder", init=False)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        count = len(inputs[0])
+        rows, places, pivots = np.arange(count), np.arange(count), np.empty(count, "int64")
+        for place, row in enumerate(inputs[0]):
+            pivots[place] = pivot = places[row]
+            other = rows[place]
+            rows[place], rows[pivot] = row, other
+            places[other], places[row] = pivot, place
+        return (pivots,)
+
+
 EXPONENTIAL = Exponential()
 SQUARE_ROOT = SquareRoot()
 LOGARITHM = Logarithm()
+ORDER_OF_PIVOTS = OrderOfPivots()
+PIVOTS_OF_ORDER = PivotsOfOrder()
 BLOCK_DIAGONAL = BlockDiagonal()
