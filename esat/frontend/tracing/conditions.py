@@ -5,6 +5,7 @@ A condition is written as an expression of Python's, since it is asked for in ev
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,8 @@ def condition_of(variable: Variable, places: Mapping[Variable, int]) -> NumberCo
 def _text(variable: Variable, places: Mapping[Variable, int]) -> str | None:
     if isinstance(variable, Constant):
         value = variable.data.item()
-        return f"float('{value!r}')" if isinstance(value, float) else f"({value!r})"
+        is_named = isinstance(value, float) and not math.isfinite(value)  # inf and nan are no names
+        return f"float('{value!r}')" if is_named else f"({value!r})"
     if variable in places:
         return f"leaves[{places[variable]}]"
     node = variable.owner
