@@ -112,8 +112,9 @@ def cases() -> dict[str, Case]:
             [F8([0.5, 0.25])],
         ),
         "polynomial with rounded coefficients": (
-            lambda m, a: (a * a + 1) * ((1 - a) * ((1 - a) * a + a * 2e-6) + a * a) * F4(1 / 3)
-            + a * F4(2 / 3),
+            lambda m, a: (
+                (a * a + 1) * ((1 - a) * ((1 - a) * a + a * 2e-6) + a * a) * F4(1 / 3) + a * F4(2 / 3)
+            ),
             [F4([316113.59375, 2e6, 0.5])],
         ),
         "rounding by a constant": (
