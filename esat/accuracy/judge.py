@@ -135,7 +135,7 @@ def judged(graph: SaturatedGraph) -> Verdicts:
         least = _least_bits(found, losses)
         differ[_classes_with_failures(found, losses, least)] = True
         written = as_written(graph, losses, references, sample, differ) if differ.any() else None
-        more = _fails(found, losses, written, least) - refused
+        more = _fails(found, losses, written, least, refused)
         if not more or not left:
             break
         refused |= more
@@ -167,15 +167,23 @@ def _classes_with_failures(found: Evaluated, losses: Losses, least: FloatArray) 
     return classes
 
 
-def _fails(found: Evaluated, losses: Losses, written: Written | None, least: FloatArray) -> set[int]:
-    """Units that fail at a point where what was written is right.
+def _fails(
+    found: Evaluated,
+    losses: Losses,
+    written: Written | None,
+    least: FloatArray,
+    refused: Collection[int],
+) -> set[int]:
+    """Units that fail at a point where what was written is right, and are not refused yet.
 
     In a class of no term it counts where another form is right. Where the true value is out of range, forms
-    may differ."""
+    may differ. Where all units of a class are refused, those that use it fail, unless they are right."""
     units, bits, numbering = found.order.units, losses.loss.bits, found.order.numbering
     of_class = {} if written is None else written.of_class
     failing = set()
     for number in np.flatnonzero((bits > FAILS).any(axis=1)).tolist():
+        if number in refused:
+            continue
         klass = units[number].result
         reference = of_class.get(klass, least[klass])
         is_finite = found.references.is_finite(numbering.stack[klass], int(numbering.row[klass]))

@@ -85,6 +85,10 @@ def cases() -> dict[str, Case]:
             lambda m, a, b, t: (1 - t) * a + t * b,
             [F4([1e10, 0.5]), F4([1, 1e-20]), np.ones(2, F4)],
         ),
+        "mixture at one, added to": (
+            lambda m, a, b, t: (((1 - t) * a + t * b) * 0.5 + b * 0.5) / 2,
+            [F8([1.0, 1e6]), F8([3e-12, 1e-6]), np.ones(2)],
+        ),
         "mean of two large numbers": (lambda m, a, b: a / 2 + b / 2, [F8([1.5e308]), F8([1.7e308])]),
         "mean by a difference": (lambda m, a, b: a + (b - a) / 2, [F8([1.5e308]), F8([1.7e308])]),
         "weighted mean of large numbers": (
