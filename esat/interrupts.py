@@ -163,18 +163,23 @@ def is_from_outside(error: BaseException) -> bool:
     Timeouts without signals raise from other threads, by ``PyThreadState_SetAsyncExc``: a class of a user's,
     or one of Python's without a word.
     """
-    if is_from_handler(error) or isinstance(error, (MemoryError, TimeoutError)):
-        return True
     kind = type(error)
-    if kind.__module__.partition(".")[0] not in _RAISED_WITHIN:
+    is_users = kind.__module__.partition(".")[0] not in _RAISED_WITHIN
+    if is_users or isinstance(error, MemoryError) or is_from_handler(error):
         return True
+    if isinstance(error, TimeoutError):
+        return error.errno is None  # which the system's have
     return not error.args and kind.__module__ == "builtins" and not isinstance(error, _WITHOUT_WORDS)
 
 
 def raise_from_outside(error: BaseException) -> None:
     """Raise an exception, or what it was made of, if that comes from outside."""
-    part: BaseException | None = error
-    while part is not None:
+    if is_from_outside(error):
+        raise error
+    running = {frame for frame, _ in traceback.walk_stack(sys._getframe())}
+    part = error.__cause__ or error.__context__
+    # Beyond those is what callers handle just now, who called from there.
+    while part is not None and part.__traceback__ is not None and part.__traceback__.tb_frame not in running:
         if is_from_outside(part):
             raise part
         part = part.__cause__ or part.__context__

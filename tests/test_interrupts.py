@@ -14,7 +14,12 @@ import esat
 from esat.codegen.cache import compiled_kernel
 from esat.egraph.engine import Engine
 from esat.errors import EsatError
-from esat.interrupts import delayed_interrupts, deliver_now, handlers_reach_the_caller
+from esat.interrupts import (
+    delayed_interrupts,
+    deliver_now,
+    handlers_reach_the_caller,
+    raise_from_outside,
+)
 from esat.runtime import direct
 from esat.storage import DiskStore, digest_of
 
@@ -237,6 +242,55 @@ def test_no_memory_is_no_fault_of_a_kernel_or_an_entry(kind, monkeypatch, tmp_pa
         compiled(number)
     monkeypatch.undo()
     np.testing.assert_allclose(compiled(number)(X)[0], wanted(number)[0], rtol=1e-12)
+
+
+def test_timeouts_are_no_errors_of_files(monkeypatch, tmp_path):
+    tmp_path.chmod(0o700)
+    store, key = DiskStore(tmp_path, "test"), digest_of(["an entry"])
+    store.save(key, b"content")
+
+    def raising(error):
+        def open_file(*_arguments):
+            raise error
+
+        return open_file
+
+    for error in (TimeoutError(), TimeoutError("mine"), Deadline("mine"), OSError()):
+        monkeypatch.setattr("esat.storage.directory.os.open", raising(error))
+        with pytest.raises(type(error)) as caught:
+            store.load(key, bytes)
+        assert caught.value is error
+    monkeypatch.setattr("esat.storage.directory.os.open", raising(TimeoutError(110, "of the file system")))
+    assert store.load(key, bytes) is None
+    monkeypatch.undo()
+    assert store.load(key, bytes) == b"content"
+
+
+def test_what_another_made_of_an_exception_from_outside():
+    def within():
+        try:
+            raise TimeoutError
+        except TimeoutError:
+            raise ValueError("of a library")  # noqa: B904 - as libraries do
+
+    def raised():
+        try:
+            within()
+        except ValueError as error:
+            raise_from_outside(error)
+            return error
+
+    with pytest.raises(TimeoutError):
+        raised()
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:  # which the caller handles: it is not what went wrong
+        with pytest.raises(TimeoutError):
+            raised()
+        try:
+            raise ValueError("of a file")
+        except ValueError as error:
+            raise_from_outside(error)
 
 
 @pytest.mark.parametrize("make", [compiled, jitted])

@@ -27,6 +27,7 @@ from esat.graph.op import Op
 from esat.graph.random_type import RandomState, RandomType
 from esat.graph.registry import is_of_package
 from esat.graph.traversal import toposort
+from esat.interrupts import raise_from_outside
 from esat.native.own_machine import description, processor_counts
 from esat.storage import digest_of, package_digest
 
@@ -194,7 +195,8 @@ def _settings() -> Iterator[str]:
 def _content(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
+    except OSError as error:
+        raise_from_outside(error)
         return "none"
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from esat.interrupts import raise_from_outside
 from esat.records import record
 from esat.storage.entry_file import HEADER_SIZE
 
@@ -91,7 +92,8 @@ class EntryDirectory:
         path = self._entry_path(name)
         try:
             descriptor = os.open(path, _READ_FLAGS)
-        except OSError:
+        except OSError as error:
+            raise_from_outside(error)
             return None
         try:
             status = os.fstat(descriptor)
@@ -101,7 +103,8 @@ class EntryDirectory:
                 begin = file.read(HEADER_SIZE)
                 check(begin, status.st_size)
                 content = begin + file.read()
-        except OSError:
+        except OSError as error:
+            raise_from_outside(error)
             return None
         finally:
             os.close(descriptor)

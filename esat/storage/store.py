@@ -88,7 +88,8 @@ class DiskStore:
             return None
         try:
             content = (self._shipped / self._name(key)).read_bytes()
-        except OSError:
+        except OSError as error:
+            raise_from_outside(error)
             return None
         try:
             return read(entry_format.decode(key, self.kind, content))
@@ -105,6 +106,7 @@ class DiskStore:
         try:
             self._directory.write(self._name(key), entry_format.encode(key, self.kind, payload))
         except OSError as error:
+            raise_from_outside(error)
             _warn_once(f"nothing can be stored in {self._directory.path}: {error.strerror or error}")
 
     def files(self) -> list[StoredFile]:
