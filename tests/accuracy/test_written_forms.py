@@ -95,6 +95,10 @@ def cases() -> dict[str, Case]:
             lambda m, a, b, c: a * 0.25 + b * 0.25 + c * 0.5,
             [F8([1.5e308]), F8([1.7e308]), F8([1.7e308])],
         ),
+        "weights whose sum is out of range": (
+            lambda m, a, b: b + ((0.3 - a) * 0.25 + b * 0.75) - 1,
+            [F8([1.12e308, 1.0]), F8([1.12e308, 2.0])],
+        ),
         "mean of two, half precision": (lambda m, a, b: a / 2 + b / 2, [F2([4e4]), F2([5e4])]),
         "sum of parts, half precision": (lambda m, x: (x / 4).sum(), [F2([4e4, 5e4, 6e4, 3e4])]),
         "sum of parts, single precision": (lambda m, x: (x / 4).sum(), [F4([2e38, 3e38, 3e38, 3e38])]),
