@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from esat.errors import EsatError, GraphError, UserLine
+from esat.frontend.tracing import builtin_functions, user_objects
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.convert import as_symbol, holds_unknown, mapped
 from esat.frontend.tracing.numbers import TracedNumber
@@ -192,13 +193,17 @@ def _at_run_time(path: Path, check: ErrorCheck) -> RunTimeCheck:
     return RunTimeCheck(way, condition, check.error, dict(path.texts))
 
 
+_STANDING_FOR_PYTHON = (builtin_functions.__file__, user_objects.__file__)
+"""Files of functions that raise what Python raises, in place of an operator or an index."""
+
+
 def is_users_error(error: Exception) -> bool:
     """Whether a ``raise`` or ``assert`` in the user's code has raised an error, or what Python does there: an
     index that is out of range, or a division by zero."""
     place = error.__traceback__
     if place is None or isinstance(error, EsatError):
         return False
-    while place.tb_next is not None:
+    while place.tb_next is not None and place.tb_next.tb_frame.f_code.co_filename not in _STANDING_FOR_PYTHON:
         place = place.tb_next
     code = place.tb_frame.f_code
     if not is_users_file(code.co_filename):

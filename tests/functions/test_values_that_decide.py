@@ -306,3 +306,31 @@ def test_functions_that_change_from_run_to_run_are_refused():
 
     with pytest.raises(DtypeError, match="does not do the same each time"):
         esat.jit(f)(X)
+
+
+def test_places_that_some_ways_do_not_have():
+    def f(x):
+        place = 0
+        if x[0] > 0:
+            place += 2
+        if x[1] > 0:
+            place += 1
+        return [x, 2.0 * x, 3.0 * x][place]
+
+    compiled = esat.jit(f)
+    for x in (X * [1, -1, 1], X * [-1, 1, 1], -X):
+        np.testing.assert_allclose(compiled(x), f(x))
+    with pytest.raises(IndexError, match="list index out of range"):
+        compiled(X)
+
+
+def test_loops_that_end_by_values_say_so():
+    def f(x):
+        for _ in range(100):
+            if x.sum() < 1.0:
+                break
+            x = x / 2.0
+        return x
+
+    with pytest.raises(DtypeError, match="how often a loop runs"):
+        esat.jit(f)(X)

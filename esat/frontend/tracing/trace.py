@@ -312,13 +312,13 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
             trace.conditions.append(condition)
         return outcome
     path = trace.path
-    if path is None or path.batching or len(path.decisions) >= MOST_DECISIONS:
+    if path is None or path.batching:
         raise not_known(variable, asked, advice)
     number, line = len(path.decisions), user_line()
-    if line in path.lines:
-        advice = _LOOPS
-        if _is_while(line):
-            raise not_known(variable, asked, advice)
+    is_again = line in path.lines
+    advice = _LOOPS if is_again else advice
+    if number >= MOST_DECISIONS or (is_again and _is_while(line)):
+        raise not_known(variable, asked, advice)
     path.lines.add(line)
     outcome = False
     if number < len(path.forced):
