@@ -106,3 +106,21 @@ def test_logarithms_of_determinants(mode):
         (lambda a: esat.log10(det(a)), size / np.log(10)),
     ]:
         np.testing.assert_allclose(run(mode, function, matrix), wanted, 1e-10)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("mode", ["fast_run", "o3", "unsafe"])
+def test_logarithms_of_sizes_of_determinants(mode, sign):
+    matrix = 3 * np.random.default_rng(0).normal(size=(300, 300))
+    matrix[0] *= sign * np.linalg.slogdet(matrix)[0]
+    size, det = np.linalg.slogdet(matrix)[1], esat.linalg.det
+    for function, wanted in [
+        (lambda a: esat.log2(abs(det(a))), size / np.log(2)),
+        (lambda a: esat.log10(abs(det(a))), size / np.log(10)),
+        (lambda a: esat.log1p(abs(det(a))), size),
+        (lambda a: esat.log(3 * abs(det(a))), np.log(3) + size),
+        (lambda a: esat.log(1 / abs(det(a))), -size),
+        (lambda a: esat.log(esat.sqrt(abs(det(a)))), size / 2),
+        (lambda a: esat.log(det(a) if sign > 0 else -det(a)), size),
+    ]:
+        np.testing.assert_allclose(run(mode, function, matrix), wanted, 1e-10)
