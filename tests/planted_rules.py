@@ -28,6 +28,7 @@ def planted_rule(rule: str) -> Iterator[None]:
         for module in (prepare, fact_rules):
             patch.setattr(module, "structure_program", lambda: program)
         patch.setattr(prepare, "prepared_rules", lambda digest, rules, make: make())
+        patch.setattr(prepare, "machine_program", lambda digest, make: make())
         _forget()
         try:
             yield

@@ -30,5 +30,5 @@ def test_code_of_a_page_runs(name, capsys):
     if "numpy" in name:
         lines = text.splitlines()
         named = [lines[int(number) - 1] for number in re.findall(r"from_numpy\.md:(\d+)", printed)]
-        assert any("if x.sum() > 10" in line for line in named)
+        assert any("while x.sum() > 10" in line for line in named)
     assert esat is namespace["esat"]

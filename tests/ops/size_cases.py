@@ -16,6 +16,7 @@ from esat.ops.accumulate import AccumulateProduct
 from esat.ops.control import AFTER
 from esat.ops.gradients import WithGradient
 from esat.ops.linalg.factor import CHOLESKY_PULLBACK
+from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
 from esat.ops.linalg.inverse import COFACTORS, TriangularInverse
 from esat.ops.linalg.normal import NORMAL_PRODUCT
 from esat.ops.linalg.row_blocks import RowBlocks
@@ -294,6 +295,10 @@ LIBRARY = {
     "eigenvectors": (lambda a, b: esat.linalg.eigh(a + a.T)[0], lambda a, b: np.linalg.eigh(a + a.T)[0]),
     "lu": (lambda a, b: esat.linalg.lu(a)[2], lambda a, b: scipy.linalg.lu(a)[2] if a.size else a),
     "expm": (lambda a, b: esat.linalg.expm(a), lambda a, b: scipy.linalg.expm(a) if a.size else a),
+    "exchanges of rows": (
+        lambda a, b: ORDER_OF_PIVOTS(PIVOTS_OF_ORDER(esat.argsort(esat.sum(a, axis=1)))),
+        lambda a, b: np.argsort(a.sum(axis=1)),
+    ),
     "sqrtm": (
         lambda a, b: SCIPYS["scipy.linalg.sqrtm"](a @ a.T + esat.eye(a.shape[0])),
         lambda a, b: scipy.linalg.sqrtm(a @ a.T + np.eye(len(a))) if a.size else a,

@@ -25,6 +25,7 @@ from esat.ops.elementwise.record import Elementwise
 from esat.ops.gradients import WithGradient
 from esat.ops.index.along import set_along_axis
 from esat.ops.linalg.factor import CHOLESKY_PULLBACK
+from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER, MatrixFunction
 from esat.ops.linalg.inverse import TriangularInverse
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
@@ -80,6 +81,10 @@ CASES = {
     "cumprod": (lambda x: x.cumprod(axis=1), [real(2, 3)]),
     "sort": (lambda x: esat.sort(x, axis=0), [real(4, 3)]),
     "argsort": (esat.argsort, [real(2, 3)]),
+    "exchanges of rows": (
+        lambda x: ORDER_OF_PIVOTS(PIVOTS_OF_ORDER(esat.argsort(x))) * x,
+        [real(5)],
+    ),
     "matmul": (esat.matmul, [real(2, 3), real(3, 4)]),
     "matmul of batches": (esat.matmul, [real(2, 3), real(5, 3, 4)]),
     "matrix by vector": (esat.dot, [real(2, 3), real(3)]),
@@ -332,6 +337,7 @@ def _kinds():
         for kind in _subclasses(Op)
         if kind.__module__.startswith("esat.ops")
         and not issubclass(kind, ELSEWHERE)
+        and kind is not MatrixFunction
         and kind.__dict__.get("perform")
     }
 

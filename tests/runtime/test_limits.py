@@ -6,7 +6,7 @@ from native_calls import way_of
 
 import esat
 from esat.codegen.ground import kernel_entry
-from esat.egraph import pool, rule_program
+from esat.egraph import rule_program
 from esat.functions import jitted as jitted_functions
 from esat.runtime import direct, kernel_calls, signatures
 
@@ -96,19 +96,10 @@ def test_kernels_of_more_signatures_than_are_kept():
         assert (address != 0, memory.shape) == (True, ())
 
 
-def test_engines_that_are_replaced(monkeypatch):
-    monkeypatch.setattr(pool.POOL, "_uses", 3)
-    for number in range(10):
-        graph = esat.Graph([X], [esat.log(esat.exp(X) * float(number + 2)), X - X + number])
-        made, same = esat.compile(graph)(np.arange(3.0))
-        np.testing.assert_allclose(made, np.arange(3.0) + np.log(number + 2.0), rtol=1e-14)
-        np.testing.assert_array_equal(same, [number] * 3)
-
-
 def test_more_sets_of_rules_than_are_kept():
     """One rule at a time, right for positive numbers alone, so that one that stays or is missing shows."""
     numbers = range(2, 14)
-    assert max(rule_program.PROGRAMS_KEPT, pool.ENGINES_PER_THREAD) < len(numbers)
+    assert len(numbers) > rule_program.PROGRAMS_KEPT
     root = esat.sqrt(X**2)
     for number in (*numbers, *reversed(numbers)):
         sides = "(Mul (Sqrt (Sqr x)) n) (Mul x n)"

@@ -195,9 +195,14 @@ class RowOrder(Op):
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         (given,) = inputs
-        if given.tensor_type.ndim != 1:
-            raise ShapeError(describe(self.name, [given.type], "takes a vector"))
+        if not given.tensor_type.ndim:
+            raise ShapeError(
+                describe(self.name, [given.type], "takes a vector, or vectors along the last axis")
+            )
         return (given.type,)
+
+    def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
+        return tuple(self.make_node(*inputs).outputs)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [None]
@@ -211,10 +216,7 @@ class OrderOfPivots(RowOrder):
     constructor: str = field(default="OrderOfPivots", init=False)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        order = np.arange(len(inputs[0]))
-        for place, pivot in enumerate(inputs[0]):
-            order[[place, pivot]] = order[[pivot, place]]
-        return (order,)
+        return (np.apply_along_axis(_order, -1, inputs[0]) if inputs[0].size else inputs[0].copy(),)
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -225,14 +227,25 @@ class PivotsOfOrder(RowOrder):
     constructor: str = field(default="PivotsOfOrder", init=False)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        count = len(inputs[0])
-        rows, places, pivots = np.arange(count), np.arange(count), np.empty(count, "int64")
-        for place, row in enumerate(inputs[0]):
-            pivots[place] = pivot = places[row]
-            other = rows[place]
-            rows[place], rows[pivot] = row, other
-            places[other], places[row] = pivot, place
-        return (pivots,)
+        return (np.apply_along_axis(_pivots, -1, inputs[0]) if inputs[0].size else inputs[0].copy(),)
+
+
+def _order(pivots: Array) -> Array:
+    order = np.arange(len(pivots))
+    for place, pivot in enumerate(pivots):
+        order[[place, pivot]] = order[[pivot, place]]
+    return order
+
+
+def _pivots(order: Array) -> Array:
+    count = len(order)
+    rows, places, pivots = np.arange(count), np.arange(count), np.empty(count, "int64")
+    for place, row in enumerate(order):
+        pivots[place] = pivot = places[row]
+        other = rows[place]
+        rows[place], rows[pivot] = row, other
+        places[other], places[row] = pivot, place
+    return pivots
 
 
 EXPONENTIAL = Exponential()
