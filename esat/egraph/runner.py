@@ -212,14 +212,12 @@ class Runner:
         """What the engine runs for a schedule, without rule sets that have no rules here."""
         known = self._commands.get(runs)
         if known is None:
-            own = (
-                list(runs)
-                if not self._known
-                else [
-                    run._replace(rulesets=tuple(name for name in run.rulesets if name in self._known))
-                    for run in runs
-                ]
-            )
+            own = [
+                run._replace(
+                    rulesets=tuple(name for name in run.rulesets if not self._known or name in self._known)
+                )
+                for run in runs
+            ]
             known = self._commands[runs] = self.engine.schedule([run for run in own if run.rulesets])
         return known
 

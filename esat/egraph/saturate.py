@@ -382,7 +382,7 @@ class _Saturation:
         nodes, fuel = self.runner.nodes.exact(), self.runner.limits.fuel
         if rules.fuel is not None:
             least = rules.fuel if rules.from_nodes is None else rules.from_nodes
-            return rules.fuel if nodes > least else 0
+            return rules.fuel if nodes > least or ruleset in self.limited else 0
         if ruleset in self.limited:
             return fuel
         if ruleset in self.schedule.watched_rulesets:

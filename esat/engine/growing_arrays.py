@@ -93,13 +93,13 @@ class GrowingArrays:
             self._arrays[name] = larger
             self.memory = self._gathered()
 
-    def grow(self, least: int = 0) -> None:
+    def grow(self) -> None:
         """Make the arrays that are full twice as large."""
         full = int(self.memory.state[at.FULL])
         self.memory.state[at.FULL] = 0
         for flag, name in _FULL.items():
             if full & flag:
-                self.require(name, max(2 * len(self._arrays[name]), least))
+                self.require(name, 2 * len(self._arrays[name]))
 
     def write(self, name: str, place: int, words: Sequence[int] | NDArray[np.int64]) -> None:
         """Write words into an array, which grows for them."""

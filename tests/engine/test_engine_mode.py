@@ -97,3 +97,14 @@ def test_a_match_limit_ends_it() -> None:
 def test_there_are_two_engines() -> None:
     with pytest.raises(ModeError, match="engine"):
         esat.Mode(engine="egg")
+
+
+@pytest.mark.parametrize("count", [13, 65, 100])
+def test_terms_of_any_length_are_loaded(count: int) -> None:
+    """Longer than a row of the loader, than what an action computes, and than a table is wide."""
+    inputs = [esat.vector(f"v{number}") for number in range(count)]
+    outputs = [sum(inputs[1:], inputs[0]), esat.concatenate(inputs)]
+    values = [np.full(2, float(number)) for number in range(count)]
+    total, joined = esat.compile(esat.Graph(inputs, outputs))(*values)
+    np.testing.assert_array_equal(total, sum(values))
+    np.testing.assert_array_equal(joined, np.concatenate(values))
