@@ -214,7 +214,9 @@ def _nary(term: Term, klass: int, places: Places, written: WrittenSums) -> tuple
     is_rounded = dtype is not None and dtype.kind in _ROUNDED
     joins = written.joins(form, klass, operands, len(above)) if is_rounded else ()
     usual = _planned(form, operands, len(above), klass, places, joins)
-    strict = _planned(form, operands, len(above), klass, places, joins, strict=True) if joins else usual
+    if not joins and (not is_rounded or form == "NarySum" or len(below) < 2):
+        return usual, None
+    strict = _planned(form, operands, len(above), klass, places, joins, strict=True)
     return usual, None if strict.steps == usual.steps else strict
 
 

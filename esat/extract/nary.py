@@ -91,6 +91,24 @@ def plan_product(operands: Sequence[int], shapes: Sequence[Shape], numerators: i
     return tuple(plan.steps)
 
 
+def plan_divisions(shapes: Sequence[Shape], numerators: int) -> tuple[PlanStep, ...]:
+    """Steps that divide by one divisor after another, a numerator by each as long as there are some.
+
+    ``a * b / (c * d)`` is ``(a / c) * (b / d)``: in range where the divisors are as large as the numerators.
+    """
+    plan = _Plan(list(shapes))
+    above, below = list(range(numerators)), list(range(numerators, len(shapes)))
+    pairs = min(len(above), len(below))
+    quotients = [plan.add("div", *pair) for pair in zip(above, below, strict=False)]
+    rest = below[pairs:]
+    first, *others = [*quotients, *above[pairs:]] or [plan.add("reciprocal", rest.pop(0), None)]
+    for other in others:
+        first = plan.add("mul", first, other)
+    for divisor in rest:
+        first = plan.add("div", first, divisor)
+    return tuple(plan.steps)
+
+
 def plan_written(
     constructor: str,
     operands: Sequence[int],
@@ -104,10 +122,11 @@ def plan_written(
 
     A join that would take more work than there is without it is refused, and so are those it is part of. Of
     sums, a join that is a difference is never refused: what cancels has to cancel before something small is
-    added, so that ``(x - max(x)) + 1`` keeps the 1 where ``x`` is huge. A strict plan refuses none:
-    ``x / y / y`` does not become ``x / (y * y)``, which may overflow.
+    added, so that ``(x - max(x)) + 1`` keeps the 1 where ``x`` is huge. A strict plan refuses none, and
+    divides by one divisor after another what nobody put together: ``x / y / y`` does not become
+    ``x / (y * y)``, which may overflow.
     """
-    if not joins:
+    if not joins and not (strict and constructor == "NaryProd"):
         if constructor == "NarySum":
             return plan_sum(shapes, positives)
         return plan_product(operands, shapes, positives)
@@ -392,6 +411,8 @@ class _WrittenPlan:
         shapes, above = [self._shape(part) for part in parts], sum(part.above for part in parts)
         if self._is_sum:
             return plan_sum(shapes, above)
+        if self._strict and len(parts) - above > 1:
+            return plan_divisions(shapes, above)
         return plan_product([part.name for part in parts], shapes, above)
 
 

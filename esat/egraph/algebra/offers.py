@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations_with_replacement, islice
+from itertools import combinations_with_replacement, islice, product
 
 import numpy as np
 
@@ -170,17 +170,16 @@ class Offers:
         if form.below == ONE:
             yield from above
             return
-        below = min(
-            ways_of(form.below, divisors[1]),
-            key=lambda way: expressions.operations(way, self._operations),
-        )
-        for way in above:
-            sign, top = (
-                (-1, way.below[0])
-                if isinstance(way, Sum) and not way.above and len(way.below) == 1
-                else (1, way)
+        ways = list(ways_of(form.below, divisors[1]))
+        shortest = min(ways, key=lambda way: expressions.operations(way, self._operations))
+        factored = max(ways, key=lambda way: len(_factors(way)))
+        for top, below in product(above, (shortest, factored) if factored != shortest else (shortest,)):
+            sign, numerator = (
+                (-1, top.below[0])
+                if isinstance(top, Sum) and not top.above and len(top.below) == 1
+                else (1, top)
             )
-            over = Product((top,), (below,))
+            over = Product((numerator,), _factors(below))
             yield over if sign > 0 else Sum((), (over,))
 
     def _divisors_of(self, klass: int, polynomial: Polynomial) -> list[Divisor]:
@@ -231,6 +230,13 @@ class Offers:
             (tuple(sorted((number.setdefault(name, len(number)), e) for name, e in monomial)), coefficient)
             for monomial, coefficient in polynomial.items()
         )
+
+
+def _factors(expression: Expression) -> tuple[Expression, ...]:
+    """What an expression multiplies, to be divided by one after another: all at once may leave the range."""
+    if isinstance(expression, Product) and not expression.below:
+        return tuple(factor for part in expression.above for factor in _factors(part))
+    return (expression,)
 
 
 def rank_free(expression: Expression, own: int) -> bool:
