@@ -52,6 +52,12 @@ CASES: dict[str, tuple[Callable[[Any], Variable], Callable[[Any], Any], Sequence
     "1/cos x - 1": (lambda x: 1 / esat.cos(x) - 1, lambda x: 1 / mp.cos(x) - 1, SMALL),
     "1/x - 1/(x + 2)": (lambda x: 1 / x - 1 / (x + 2), lambda x: 2 / (x * (x + 2)), LARGE),
     "1/(x - 2) - 1/x": (lambda x: 1 / (x - 2) - 1 / x, lambda x: 2 / (x * (x - 2)), LARGE),
+    "1/x - 1/(x + tanh x)": (
+        lambda x: 1 / x - 1 / (x + esat.tanh(x)), lambda x: mp.tanh(x) / (x * (x + mp.tanh(x))), LARGE,
+    ),
+    "1/(x + 1) - 2/x + 1/(x - 1)": (
+        lambda x: 1 / (x + 1) - 2 / x + 1 / (x - 1), lambda x: 2 / (x * (x + 1) * (x - 1)), LARGE,
+    ),
     "arctan(x + 1) - arctan(x)": (
         lambda x: esat.arctan(x + 1) - esat.arctan(x), lambda x: mp.atan(x + 1) - mp.atan(x), LARGE,
     ),
