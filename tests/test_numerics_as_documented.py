@@ -103,6 +103,8 @@ def test_logarithms_of_determinants(mode):
         (lambda a: esat.log(esat.sqrt(det(a))), size / 2),
         (lambda a: esat.log(det(a) * det(2 * a)), 2 * size + 300 * np.log(2)),
         (lambda a: esat.log(3 / det(a)), np.log(3) - size),
+        (lambda a: esat.log(1 / (det(a) * det(a) * det(a))), -3 * size),
+        (lambda a: esat.log(1 / det(a) ** 3), -3 * size),
         (lambda a: esat.log2(det(a)), size / np.log(2)),
         (lambda a: esat.log10(det(a)), size / np.log(10)),
     ]:

@@ -37,6 +37,22 @@ def test_signs_are_found_through_several_ops():
     assert not known.overflows(esat.exp(x) - esat.exp(y))
 
 
+def test_signs_of_sums_and_products_follow_from_whichever_operand_is_known_last():
+    """So their absolute values are themselves."""
+    x, y = esat.vector("x"), esat.vector("y")
+    squares, late = x * x, esat.softplus(y) * esat.exp(esat.exp(x) + y * y)
+    for value in (
+        3 * squares, late * squares, late / squares, 3 / squares, 1 / (squares * late), squares * y * y,
+        esat.exp(x) / late, squares + late, 2 * late + squares,
+    ):  # fmt: skip
+        graph = esat.Graph([x, y], [esat.abs(value)], on_unused_input="ignore")
+        assert "abs" not in {node.op.name for node in esat.compile(graph).optimized.toposort()}
+    for value in (x * y, squares * y, x / squares, squares - late):
+        graph = esat.Graph([x, y], [esat.abs(value)], on_unused_input="ignore")
+        optimized = esat.compile(graph).optimized
+        assert any(node.op.name == "abs" for node in optimized.toposort())
+
+
 @pytest.mark.parametrize("mode", ["greedy", "fast_run", "o3", "unsafe"])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_what_is_known_of_functions_of_real_numbers_is_not_of_complex_ones(mode, dtype):
