@@ -24,27 +24,62 @@ from numba.core import types
 from esat.codegen.ground.memory_access import LINE
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import loads_along, read_before, stores_along
-from esat.codegen.kernel.loop_ir import Load, Loop, Statement, Store, Tile, walk
+from esat.codegen.kernel.loop_ir import (
+    Compute,
+    Convert,
+    Literal,
+    Load,
+    Loop,
+    Statement,
+    Store,
+    Tile,
+    operands_of,
+    walk,
+)
 from esat.codegen.kernel.moments import Moments, accumulator_of, moments_of_row
 from esat.codegen.llvm import nontemporal as streaming
 from esat.codegen.llvm import prefetching, views
 from esat.codegen.llvm.nontemporal import BUFFER
 from esat.codegen.llvm.prefetching import ROWS_AHEAD
-from esat.codegen.printing.loops import is_float_sum
-from esat.codegen.printing.pipelined_rows import RowsPrinter, Stages, stages_of
+from esat.codegen.printing.loops import LoopPrinter, is_float_sum
 from esat.codegen.printing.print_moments import print_row, print_squares
 from esat.codegen.printing.print_prefetches import print_ahead, print_next_row
 from esat.codegen.printing.scalars import Names, size_name
+from esat.records import record
+
+
+@record(frozen=True)
+class Stages:
+    """The body of a loop over rows in three: a loop that reduces, what lies between, and the last loop.
+
+    Attributes
+    ----------
+    first, middle
+        What comes before the last loop: up to the first loop, and behind it.
+    last
+        The last loop and what follows it.
+    """
+
+    first: tuple[Statement, ...]
+    middle: tuple[Statement, ...]
+    last: tuple[Statement, ...]
+
+    @property
+    def waiting(self) -> Loop:
+        """The last loop."""
+        loop = self.last[0]
+        assert isinstance(loop, Loop)
+        return loop
 
 
 def grouped_rows(loop: Loop, streamed: Sequence[int], target: Target) -> tuple[Loop, Stages] | None:
     """A loop over rows that is to be printed in groups, and its stages; None for other loops.
 
-    The stages are those of pipelined rows; where nothing is gathered from rows, there is none in the middle.
+    Where nothing is reduced along rows, only the last stage has a loop.
     """
     if stores_along(loop) and len(loop.axes) > 1:
         loop = Loop(loop.axes[:-1], (replace(loop, axes=loop.axes[-1:]),))
-    stages = _only_stored(loop) or stages_of(loop)
+    stages = _stages_of(loop)
     if stages is None or len(stages.waiting.axes) > 1:
         return None
     row, column = loop.axes[-1], stages.waiting.axes[-1]
@@ -55,21 +90,37 @@ def grouped_rows(loop: Loop, streamed: Sequence[int], target: Target) -> tuple[L
     return (loop, stages) if is_shared and set(stores_along(stages.waiting)).intersection(streamed) else None
 
 
-def _only_stored(loop: Loop) -> Stages | None:
-    """The stages of a loop over rows with a single loop in it, that stores."""
-    inside = tuple(walk(loop.body))
+def _stages_of(loop: Loop) -> Stages | None:
+    """The stages of a loop over rows whose last loop stores; None for other loops.
+
+    Each row has its own places in all that the loop stores, so rows may be written in any order, and what is
+    loaded of them was stored by their own stages.
+    """
     places = [place for place, inner in enumerate(loop.body) if isinstance(inner, Loop)]
+    inside = tuple(walk(loop.body))
     if (
-        len(places) != 1
+        not places
         or loop.accumulators
         or any(isinstance(inner, Tile) for inner in inside)
         or any(isinstance(inner, Store) and loop.axes[-1] not in inner.index for inner in inside)
     ):
         return None
-    return Stages(loop.body[: places[0]], (), loop.body[places[0] :])
+    if len(places) == 1:
+        return Stages(loop.body[: places[0]], (), loop.body[places[0] :])
+    first, last = loop.body[places[0]], loop.body[places[-1]]
+    assert isinstance(first, Loop)
+    assert isinstance(last, Loop)
+    if (
+        not first.accumulators
+        or last.accumulators
+        or any(isinstance(inner, Loop) for inner in (*first.body, *last.body))
+    ):
+        return None
+    begin, end = places[0] + 1, places[-1]
+    return Stages(loop.body[:begin], loop.body[begin:end], loop.body[end:])
 
 
-class StreamPrinter(RowsPrinter):
+class StreamPrinter(LoopPrinter):
     """Prints loops; those that store streamed outputs fill a buffer and write that."""
 
     _streamed: tuple[int, ...] = ()
@@ -117,10 +168,6 @@ class StreamPrinter(RowsPrinter):
             for axis in loop.axes[:-1]:
                 stack.enter_context(self.source.block(f"for i{axis} in {self.places(axis, names)}"))
             self._row(loop, names)
-
-    def stages(self, loop: Loop) -> Stages | None:
-        """The stages of a loop that is to be pipelined: rows that are streamed are long."""
-        return None if self._streamed else super().stages(loop)
 
     # ---- a row
 
@@ -222,7 +269,7 @@ class StreamPrinter(RowsPrinter):
         """Look at the rows of a group one after another, and then write them in turns."""
         row = loop.axes[-1]
         begin, end = names.bounds.get(row, ("0", size_name(row)))
-        kept = self._passed(stages)[1]
+        kept = self._kept(stages)
         for value, dtype in kept.items():
             new = self.source.use("scratch", views.scratch)
             self.source.line(f"kept{value} = {new}({self.source.expression(dtype, dtype)})")
@@ -266,6 +313,19 @@ class StreamPrinter(RowsPrinter):
                     value = accumulator_of(gathered).value
                     stack.enter_context(self.source.block(f"if not {finite}(v{value})"))
                 self.block([statement], names, loop, flat=False)
+
+    def _kept(self, stages: Stages) -> dict[int, str]:
+        """What the last stage reads of values that others define outside of their loops, and their dtypes."""
+        read = {value for inner in walk(stages.last) for value in operands_of(inner)}
+        defined: dict[int, str] = {}
+        for statement in (*stages.first, *stages.middle):
+            if isinstance(statement, Loop):
+                defined |= {one.value: one.result_dtype for one in statement.accumulators}
+            elif isinstance(statement, Load):
+                defined[statement.value] = self.scalars.kernel.arrays[statement.array].dtype
+            elif isinstance(statement, Literal | Compute | Convert):
+                defined[statement.value] = statement.dtype
+        return {value: dtype for value, dtype in defined.items() if value in read}
 
     def _recall(self, row: int, kept: Iterable[int]) -> None:
         self.source.line(f"i{row} = {self._uintp()}(low) + turn")

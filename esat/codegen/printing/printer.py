@@ -12,7 +12,7 @@ from esat.codegen.llvm import views
 from esat.codegen.llvm.vector_width import half_vectors
 from esat.codegen.llvm.whole_vectors import whole_vectors
 from esat.codegen.printing.input_layout import Layout
-from esat.codegen.printing.pipelined_rows import RowsPrinter
+from esat.codegen.printing.loops import LoopPrinter
 from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_viewed, size_name
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
@@ -67,7 +67,7 @@ def print_source(kernel: Kernel, target: Target, layout: Layout, comments: bool)
             if isinstance(statement, Tile):
                 declare_scratch(statement, source)
         scalars = ScalarPrinter(kernel, target, source, layout, horner_steps(kernel))
-        RowsPrinter(scalars, TilePrinter(scalars).tile).block(kernel.body, Names(), None, flat=False)
+        LoopPrinter(scalars, TilePrinter(scalars).tile).block(kernel.body, Names(), None, flat=False)
     return PrintedKernel(source.text(), source.environment)
 
 
