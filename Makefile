@@ -52,7 +52,7 @@ kernels: $(VENV)/.test
 # What printed kernels become on devices, which takes numba-cuda and its compilers, but no device.
 gpu-build-check: $(VENV)/.gpu
 	PYTHONPATH=tests:. $(BIN)/python -m pytest -n auto --dist worksteal tests/gpu/compiled
-	$(BIN)/python -m benchmarks.device_code
+	PYTHONPATH=tests:. $(BIN)/python -m benchmarks.device_code
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.kernels

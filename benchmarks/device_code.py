@@ -1,6 +1,6 @@
 """What the kernels of all benchmark programs become on devices; needs numba-cuda and nvdisasm, but no device.
 
-``python -m benchmarks.device_code [--cases NAME ...] [--capabilities 8.0 9.0 10.0] [--write]``
+``PYTHONPATH=tests python -m benchmarks.device_code [--cases NAME ...] [--capabilities 9.0 10.0] [--write]``
 
 Every kernel that esat makes of the programs of ``benchmarks.kernels`` for a device is printed and compiled
 for each kind of device, in variants of its text. A kernel fails that spills registers or has memory of its
@@ -24,6 +24,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+from gpu.emulator.stand_in import StandIn
 
 from benchmarks.peers.cases import CASES, Case
 from benchmarks.peers.client import ROOT
@@ -36,7 +37,6 @@ from esat.gpu.device import Device
 from esat.gpu.launches import STORED_AS, VECTOR_BYTES, Launch, LaunchVariant
 from esat.gpu.printing import print_launches
 from esat.gpu.printing.variants import is_too_long
-from esat.gpu.stand_in import StandIn
 from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
 from esat.phases.group import Group
 from esat.runtime.kernel_calls import LoweredGroups

@@ -6,6 +6,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
+os.environ["PYTHONPATH"] = str(HERE.parent / "tests")  # of code cells: the emulator of devices
 
 import site_pages  # noqa: E402
 

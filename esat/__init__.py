@@ -17,7 +17,7 @@ phases     fusion into groups, and what may overwrite what
 classic    Theano's way: the database of all optimizers, and greedy ones over the same rules
 soundness  rules sampled over dtypes, shapes and special values
 codegen    groups as loops, printed as numba source and compiled, with SIMD mathematics
-gpu        the same for CUDA: kernels, their emulator, programs on host and device
+gpu        the same for CUDA: kernels, programs on host and device
 profile    times of a compilation and of calls
 drawing    pictures of graphs and compiled functions, and a page about one
 runtime    the compiled function: checks, steps, buffers

@@ -1,14 +1,15 @@
 """Kernels for a device: printed from the loop IR, compiled for the arrays that come, launched.
 
 A kernel has a text for each kind of arrays that it meets (``esat/gpu/launches.py``): it is printed, and
-compiled, when the first such arrays come. What runs the text is an executor: the device, or the emulator for
-a stand-in without one.
+compiled, when the first such arrays come. What runs the text is an executor: the device, or an emulator that
+brings its own.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,11 +17,9 @@ import numpy as np
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.errors import ModeError
 from esat.gpu.device import Device, DeviceArray, cuda_device
-from esat.gpu.emulator import run_launches
 from esat.gpu.launches import VECTOR_BYTES, Launches, LaunchVariant
 from esat.gpu.printing import UnprintableError, is_printable, print_launches, sizes_in, variant_for
 from esat.gpu.printing.source import stored
-from esat.gpu.stand_in import StandIn, launched
 from esat.gpu.toolchain import default_toolchain
 from esat.gpu.toolchain.cache import process_cubins
 from esat.graph import Variable
@@ -28,6 +27,8 @@ from esat.phases.group import Group
 from esat.runtime.kernel_calls import LoweredGroups
 from esat.runtime.program import KernelCall
 
+EMULATORS = "esat.emulators"
+"""The group of entry points of emulators: esat's own is beside its tests (``tests/gpu/emulator``)."""
 MAXIMUM_PLANS = 256
 """Combinations of shapes for which a kernel remembers how it is launched."""
 
@@ -40,19 +41,6 @@ class Executor(Protocol):
 
     def prepared(self, launches: Launches, names: Sequence[str], sizes: Mapping[str, int]) -> Start:
         """What launches a kernel for arrays of these names, outputs first, and numbers."""
-
-
-class Emulated:
-    """Runs kernels on the CPU, thread by thread, on the arrays of a stand-in for cupy."""
-
-    def prepared(self, launches: Launches, names: Sequence[str], sizes: Mapping[str, int]) -> Start:
-        """What launches a kernel."""
-
-        def start(arrays: Sequence[DeviceArray]) -> None:
-            given = {name: array.memory for name, array in zip(names, arrays, strict=True)}
-            launched(lambda: run_launches(launches, given, sizes))
-
-        return start
 
 
 class Compiled:
@@ -106,7 +94,8 @@ class Compiled:
 
 def executor_of(device: Device, contract: bool = True) -> Executor:
     """What runs kernels on a device's arrays."""
-    return Emulated() if isinstance(device.arrays, StandIn) else Compiled(device, contract)
+    emulator: Executor | None = getattr(device.arrays, "kernel_executor", None)
+    return Compiled(device, contract) if emulator is None else emulator
 
 
 def usable_device(or_emulated: bool = False) -> Device:
@@ -115,7 +104,7 @@ def usable_device(or_emulated: bool = False) -> Device:
     Parameters
     ----------
     or_emulated
-        Whether, where there is none, one over NumPy takes its place: kernels are run by the emulator.
+        Whether, where there is none, an emulator takes its place.
 
     Raises
     ------
@@ -125,16 +114,29 @@ def usable_device(or_emulated: bool = False) -> Device:
     try:
         device = cuda_device()
         executor_of(device)
-    except ModeError:
-        if or_emulated:
-            return _emulated_device()
-        raise
+    except ModeError as error:
+        if not or_emulated:
+            raise
+        emulated = _emulated_device()
+        if emulated is None:
+            raise ModeError(
+                f"{error}; debug mode also runs on the emulator of esat's tests: "
+                "have the folder `tests` of esat's sources on PYTHONPATH"
+            ) from error
+        return emulated
     return device
 
 
 @functools.cache
-def _emulated_device() -> Device:
-    return Device(StandIn())
+def _emulated_device() -> Device | None:
+    """A device over the first emulator that is installed; None where none is.
+
+    An emulator is a module like cupy whose ``kernel_executor`` runs kernels: an entry point of the group
+    :data:`EMULATORS` makes it.
+    """
+    for emulator in entry_points(group=EMULATORS):
+        return Device(emulator.load()())
+    return None
 
 
 class CudaKernels:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gpu.conftest import IS_REAL
+from gpu.emulator.stand_in import StandIn
 from gpu.programs import compiled_for
 
 from benchmarks import gpu, gpu_kernels
@@ -20,7 +21,6 @@ from benchmarks.peers.cases import Case
 from benchmarks.peers.numpy_contender import Reference
 from esat import Graph, tensor
 from esat.gpu.device import Device, cuda_device
-from esat.gpu.stand_in import StandIn
 from esat.phases.placement import Ends
 
 LINEAR = next(case for case in DEVICE_CASES if case.name == "a*x+b")

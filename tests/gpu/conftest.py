@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from gpu.emulator.stand_in import StandIn
 
 from esat.gpu.device import Device, cuda_device
-from esat.gpu.stand_in import StandIn
 
 IS_REAL = os.environ.get("ESAT_TEST_DEVICE") == "cuda"
 

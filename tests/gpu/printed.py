@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from codegen.kernel_cases import group_of, reference
 from gpu.conftest import IS_REAL
+from gpu.emulator import run_launches
 
 from esat.codegen import lower
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.gpu.device import Device, cuda_device
-from esat.gpu.emulator import run_launches
 from esat.gpu.kernels import Compiled
 from esat.gpu.launches import Launches, LaunchVariant
 from esat.gpu.printing import print_launches, sizes_in, variant_for

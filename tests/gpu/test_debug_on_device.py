@@ -8,7 +8,7 @@ import pytest
 
 import esat
 from esat import Mode
-from esat.errors import DebugError, EmulationError
+from esat.errors import DebugError, EmulationError, ModeError
 from esat.gpu import kernels
 from esat.gpu.device import cuda_device
 from esat.gpu.launches import Launches
@@ -65,3 +65,13 @@ def test_the_step_on_the_device_that_is_wrong_is_named(monkeypatch: pytest.Monke
     ) as raised:
         function(np.ones(60, "float32"), np.ones((2, 120), "float32"))
     assert f"{__file__}:" in str(raised.value)
+
+
+def test_without_an_emulator_it_is_said_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "entry_points", lambda group: ())
+    kernels._emulated_device.cache_clear()
+    try:
+        with pytest.raises(ModeError, match=r"cupy.*the folder `tests` of esat's sources on PYTHONPATH"):
+            esat.compile(exponentials(), Mode("debug", device="cuda"))
+    finally:
+        kernels._emulated_device.cache_clear()

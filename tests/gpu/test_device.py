@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu.emulator.stand_in import CUDARuntimeError, OutOfMemoryError, StandIn
 
 import esat
 from esat.errors import DeviceError, DeviceMemoryError
 from esat.gpu.device import Device, cuda_device
-from esat.gpu.stand_in import CUDARuntimeError, OutOfMemoryError, StandIn
 from esat.phases.placement import Ends
 from tests.gpu.programs import PROGRAMS, compiled_for, numbers
 

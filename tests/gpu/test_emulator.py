@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from gpu.emulator import run_launches
+from gpu.emulator.translation import translated
 
 from esat.errors import EmulationError
-from esat.gpu.emulator import run_launches
-from esat.gpu.emulator.translation import translated
 from esat.gpu.launches import Argument, Launch, Launches, Workspace
 
 ORDERS = (None, 1, 2)

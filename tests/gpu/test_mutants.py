@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from codegen.kernel_cases import group_of, op, variable
+from gpu.emulator import run_launches
 
 from esat.codegen import lower
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.errors import EmulationError
-from esat.gpu.emulator import run_launches
 from esat.gpu.launches import Launches
 from esat.gpu.printing import print_launches, sizes_in, variant_for
 from esat.ops.reduction import SUM, reduce

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from gpu.emulator.stand_in import StandIn, StandInArray
 
 import esat
 from esat import Mode
@@ -15,7 +16,6 @@ from esat.extract.machine import MachineProfile
 from esat.gpu.device import cuda_device
 from esat.gpu.placing import Candidate
 from esat.gpu.profile import DeviceProfile, Link
-from esat.gpu.stand_in import StandIn, StandInArray
 from esat.phases.fusion import fuse
 
 RNG = np.random.default_rng(0)

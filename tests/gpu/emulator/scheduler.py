@@ -9,11 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.core.errors import NumbaError
-
-from esat.errors import EmulationError
-from esat.gpu.emulator.functions import (
+from gpu.emulator.functions import (
     FAULT_WORDS,
     MISALIGNED,
     NOW_WORD,
@@ -27,7 +23,11 @@ from esat.gpu.emulator.functions import (
     moment,
     rubbish,
 )
-from esat.gpu.emulator.translation import Translated, translated
+from gpu.emulator.translation import Translated, translated
+from numba import njit
+from numba.core.errors import NumbaError
+
+from esat.errors import EmulationError
 from esat.gpu.launches import STORED_AS, WARP, Argument, Launch, Launches
 from esat.records import record
 

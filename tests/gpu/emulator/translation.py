@@ -24,9 +24,9 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from gpu.emulator.functions import SEEN, THREAD_WORD, rubbish
 
 from esat.errors import EmulationError
-from esat.gpu.emulator.functions import SEEN, THREAD_WORD, rubbish
 from esat.gpu.launches import DTYPES, LANES, WARP
 from esat.records import record
 
@@ -88,7 +88,7 @@ class Translated:
     ----------
     source
         One function ``kernel`` of a thread's number, or the numbers of all threads in their order; the size
-        of a block, its place and the size of the grid; the tables of :mod:`~esat.gpu.emulator.functions`; the
+        of a block, its place and the size of the grid; the tables of :mod:`~gpu.emulator.functions`; the
         arrays of the block; and the parameters of the kernel.
     arrays
         Of each block, in the order of parameters.
@@ -311,7 +311,7 @@ class _Returns(ast.NodeTransformer):
         self.loops -= 1
         return node
 
-    visit_For = visit_While = _loop  # noqa: N815 - the names that ast looks for
+    visit_For = visit_While = _loop
 
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         """Return, or what stands for it."""

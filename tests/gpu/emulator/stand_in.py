@@ -2,7 +2,7 @@
 
 Arrays are of a class of their own. As with cupy, no function takes one of them together with a NumPy array,
 and none becomes a NumPy array unless it is copied; so a program that mixes up the sides fails. Kernels are
-run by the emulator (``esat/gpu/kernels.py``). Streams do everything at once. What is recorded as a graph is
+run by the emulator. Streams do everything at once. What is recorded as a graph is
 run when the graph is launched: calls of functions with the arrays they had.
 """
 
@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from gpu.emulator.scheduler import run_launches
+
+from esat.gpu.kernels import Start
+from esat.gpu.launches import Launches
 
 
 class StandInArray:
@@ -363,11 +367,26 @@ class _Allocator:
     def __exit__(self, *_: Any) -> None: ...
 
 
+class _Emulated:
+    """Runs kernels on the CPU, thread by thread; an :class:`esat.gpu.kernels.Executor`."""
+
+    def prepared(self, launches: Launches, names: Sequence[str], sizes: Mapping[str, int]) -> Start:
+        """What launches a kernel."""
+
+        def start(arrays: Sequence[Any]) -> None:
+            given = {name: array.memory for name, array in zip(names, arrays, strict=True)}
+            launched(lambda: run_launches(launches, given, sizes))
+
+        return start
+
+
 class StandIn(_Functions):
     """A module like cupy.
 
     Attributes
     ----------
+    kernel_executor
+        What runs kernels on its arrays.
     limit
         Bytes that a single array may have; more is out of memory.
     devices, compute_capability
@@ -377,6 +396,7 @@ class StandIn(_Functions):
     """
 
     ndarray = StandInArray
+    kernel_executor = _Emulated()
 
     def __init__(self, devices: int = 1, compute_capability: str = "90") -> None:
         super().__init__(np)
