@@ -88,7 +88,7 @@ def cubin_key(toolchain: Toolchain, launch: Launch, capability: tuple[int, int],
 
 @functools.cache
 def _toolchain_digest() -> str:
-    """Of the sources of all toolchains: what kernels call is written there."""
+    """Of the sources of the toolchain: what kernels call is written there."""
     return digest_of_sources(Path(__file__).parent)
 
 

@@ -66,25 +66,17 @@ class Toolchain(Protocol):
         """
 
 
-_TOOLCHAINS = (("esat.gpu.toolchain.numba_cuda", "NumbaCuda"), ("esat.gpu.toolchain.nvrtc", "Nvrtc"))
-"""By preference; the second needs no numba-cuda."""
-
-
 def default_toolchain() -> Toolchain:
-    """The first toolchain that is installed, of numba-cuda and NVRTC.
+    """The toolchain of numba-cuda.
 
     Raises
     ------
     ModeError
-        Where neither is; the message says what is missing, and how to install it.
+        Where it is not installed; the message says what is missing, and how to install it.
     """
-    missing = []
-    for module, name in _TOOLCHAINS:
-        try:
-            toolchain: Toolchain = getattr(import_module(module), name)()
-            assert toolchain.version, "asking for it loads all that compiles"
-        except Exception as error:  # of imports, of loading libraries, and what packages make of these
-            missing.append(f"{name}: {error}")
-        else:
-            return toolchain
-    raise ModeError(f'device="cuda": kernels cannot be compiled ({"; ".join(missing)}); {ADVICE}')
+    try:
+        toolchain: Toolchain = import_module("esat.gpu.toolchain.numba_cuda").NumbaCuda()
+        assert toolchain.version, "asking for it loads all that compiles"
+    except Exception as error:  # of imports, of loading libraries, and what packages make of these
+        raise ModeError(f'device="cuda": kernels cannot be compiled ({error}); {ADVICE}') from error
+    return toolchain

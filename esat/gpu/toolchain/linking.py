@@ -18,7 +18,7 @@ def linker_version() -> str:
     return f"nvJitLink {'.'.join(map(str, _LINKER.version()))}"
 
 
-def architecture(capability: tuple[int, int], prefix: str = "sm") -> str:
+def architecture(capability: tuple[int, int]) -> str:
     """The name of devices of a compute capability.
 
     Raises
@@ -29,7 +29,7 @@ def architecture(capability: tuple[int, int], prefix: str = "sm") -> str:
     if capability < LEAST_CAPABILITY:
         given, least = (".".join(map(str, one)) for one in (capability, LEAST_CAPABILITY))
         raise CompileError(f"compute capability {given}: kernels are compiled for {least} and later")
-    return f"{prefix}_{capability[0]}{capability[1]}"
+    return f"sm_{capability[0]}{capability[1]}"
 
 
 def linked(ptx: str, capability: tuple[int, int], *, contract: bool = True) -> Cubin:
