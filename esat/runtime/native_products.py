@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from esat.codegen.ground.blas_library import WOKEN_FROM, Package, wakes_threads
-from esat.codegen.matmul.blas import ProductRoutine
+from esat.codegen.matmul.blas import HANDED_TO_NUMPY, ProductRoutine
 from esat.codegen.matmul.shared_products import SHARED_FROM, SMALL_PRODUCT
 from esat.codegen.matmul.small_products import order_of, product_pointers
 from esat.codegen.matmul.structured_routine import StructuredRoutine
 from esat.codegen.matmul.unrolled_products import UnrolledProduct, unrolled_product
-from esat.codegen.matmul.vector_products import package_of
 from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
 from esat.codegen.rowwise.gemv_pair import (
     RowsRoutine,
@@ -136,9 +135,10 @@ def _one_product(
     dtype, steps = f"float{8 * output.itemsize}", list[Step]()
     (rows, inner), columns = left.shape, right.shape[1]
     if 1 in (rows, columns) and package == "scipy":
-        package = package_of(dtype, rows * inner * columns)
-        if package == "numpy" and scales != (1.0, 0.0):  # it adds what it has multiplied afterwards
-            raise NoNativeFormError
+        if rows * inner * columns >= HANDED_TO_NUMPY:
+            package = "numpy"
+            if scales != (1.0, 0.0):  # it adds what it has multiplied afterwards
+                raise NoNativeFormError
     elif rows == columns == 1 and package == "numpy":
         raise NoNativeFormError  # NumPy's sum of products is another function
     elif memory.unlocked and rows * inner * columns >= SHARED_FROM and not has_one_thread(memory.program):

@@ -25,13 +25,14 @@ from esat.codegen.ground.target import Target
 from esat.codegen.matmul.shared_products import share_product, share_vector_product
 from esat.codegen.matmul.structured import Routine
 from esat.codegen.matmul.unrolled_products import multiply_unrolled
-from esat.codegen.matmul.vector_products import HANDED_TO_NUMPY, multiply_vector
 from esat.codegen.threads import granted_threads
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
 from esat.records import record
 
+HANDED_TO_NUMPY = 1 << 19
+"""Multiplications from which products go through NumPy: there its fixed cost is below one percent."""
 _AS_IT_IS = nullcontext()
 
 
@@ -153,8 +154,7 @@ def _matrix_vector(
     if share_vector_product(alpha, matrix, vector, beta, output, threads):
         return
     if matrix.size >= HANDED_TO_NUMPY:
-        if not multiply_vector(alpha, matrix, vector, beta, output):
-            _numpy_matrix_vector(alpha, matrix, vector, beta, output)
+        _numpy_matrix_vector(alpha, matrix, vector, beta, output)
         return
     transposed = matrix.flags.c_contiguous
     stored = matrix.T if transposed else matrix
@@ -170,7 +170,7 @@ def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float
             return
         product = np.dot(matrix, vector)
         if beta != 1.0:
-            np.multiply(output, beta, out=output)
+            np.multiply(output, beta, out=output) if beta else output.fill(0)
         if alpha == -1.0:
             np.subtract(output, product, out=output)
         else:
