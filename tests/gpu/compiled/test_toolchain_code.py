@@ -49,7 +49,7 @@ def test_printed_kernels_spill_no_registers(name: str) -> None:
         for launch in print_launches(kernel_of(name), variant).launches:
             cubin = TOOLCHAIN.compile(launch, (9, 0))
             assert (cubin.spilled, cubin.local) == (0, 0)
-            assert cubin.registers <= 64
+            assert cubin.registers * launch.block <= 1 << 16  # what a multiprocessor has
 
 
 def test_products_and_sums_are_rounded_apart_where_that_is_asked_for() -> None:
