@@ -151,19 +151,6 @@ class EGraphArrays:
         owner = np.repeat(np.arange(self.node_count, dtype=np.int64), np.diff(start))
         return starts_of(classes, self.class_count), owner[np.argsort(classes, kind="stable")]
 
-    def fact_array(self, name: str, missing: int | float) -> IntArray | FloatArray:
-        """One fact as a vector over the classes, ``missing`` where it is unknown.
-
-        Returns
-        -------
-        int64 or float64 ``(classes,)``, after the type of ``missing``.
-        """
-        column = self.facts.get(name, {})
-        values = [column.get(klass, missing) for klass in range(self.class_count)]
-        if isinstance(missing, float):
-            return np.array(values, np.float64)
-        return np.array(values, np.int64)
-
     def describe(self, node: int) -> str:
         """An e-node as text: operator, attributes and operand classes, for messages and explanations."""
         parts = [repr(value) for value in self.attributes_of(node)]

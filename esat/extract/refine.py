@@ -1,11 +1,10 @@
-"""Changing a selection: what other e-nodes would cost, and local search under any price of the whole."""
+"""Changing a selection: what other e-nodes would cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
-from time import perf_counter
 
 import numpy as np
 
@@ -15,55 +14,9 @@ from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray, IntArray
 from esat.extract.selection import Problem, Selection
 from esat.extract.tree import tree_choice
 from esat.extract.verify import topological_classes
-from esat.records import record
 
 Move = tuple[tuple[int, int], ...]
 """Classes and the e-nodes they are to take together."""
-
-
-@record(frozen=True, slots=True)
-class Alternative:
-    """An e-node of a class that was not chosen.
-
-    Attributes
-    ----------
-    node
-        The e-node.
-    cost
-        Seconds of the whole selection with this e-node and the cheapest way to its operands.
-    """
-
-    node: int
-    cost: float
-
-
-def alternatives(
-    arrays: EGraphArrays,
-    costs: Sequence[float] | FloatArray,
-    roots: Sequence[int] | IntArray,
-    selection: Selection,
-    klass: int,
-    limit: int = 5,
-) -> tuple[Alternative, ...]:
-    """The best losing e-nodes of a class, cheapest first.
-
-    Parameters
-    ----------
-    klass
-        A class; if the selection does not compute it, the costs include computing it besides the roots.
-
-    Returns
-    -------
-    At most ``limit``; e-nodes of infinite cost, and those that need the class itself, are left out.
-    """
-    editor = Editor(Problem.of(arrays, costs, [*roots, klass]))
-    found: list[Alternative] = []
-    for node in arrays.nodes_of(klass):
-        changed = None if node == selection.chosen[klass] else editor.apply(selection, ((klass, node),))
-        if changed is not None:
-            found.append(Alternative(node, changed.cost))
-    found.sort(key=lambda entry: (entry.cost, entry.node))
-    return tuple(found[:limit])
 
 
 def single_moves(
@@ -93,51 +46,6 @@ def priced_moves(
     choice = completed(problem, selection.chosen)
     dearest = float(problem.costs[problem.costs < inf].max(initial=0.0))
     return Search(problem, problem.cost_of(selection.chosen) + dearest).changes(choice)
-
-
-def refine(
-    arrays: EGraphArrays,
-    selection: Selection,
-    roots: Sequence[int] | IntArray,
-    price: Callable[[Selection], float],
-    candidates: Iterable[Move],
-    *,
-    costs: Sequence[float] | FloatArray,
-    time_limit: float = inf,
-) -> Selection:
-    """Local search under a price that no sum over e-nodes expresses, such as that of the fusion plan.
-
-    Each candidate is tried in turn on the best selection so far and kept if the price falls. Can be broken
-    off at any time: the result never has a higher price than the given selection.
-
-    Parameters
-    ----------
-    price
-        Seconds of a selection; called once for each candidate that leads to a new selection.
-    candidates
-        Moves; those that would make the selection cyclic or incomplete are passed over.
-    costs
-        ``(nodes,)`` seconds of each e-node, by which the operands that a move needs are chosen.
-    time_limit
-        Seconds.
-
-    Returns
-    -------
-    A selection whose ``cost`` is still the sum of ``costs``.
-    """
-    deadline = perf_counter() + time_limit
-    editor = Editor(Problem.of(arrays, costs, roots))
-    best, best_price = selection, price(selection)
-    for move in candidates:
-        if perf_counter() > deadline:
-            break
-        changed = editor.apply(best, move)
-        if changed is None or np.array_equal(changed.chosen, best.chosen):
-            continue
-        changed_price = price(changed)
-        if changed_price < best_price:
-            best, best_price = changed, changed_price
-    return best if best is selection else replace(best, method=f"{selection.method}+refine")
 
 
 class Editor:

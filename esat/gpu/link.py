@@ -12,10 +12,10 @@ from esat.gpu.steps import PlacedProgram
 from esat.graph import Apply, FunctionGraph, TensorType, Variable
 from esat.ops.control import IfElse
 from esat.phases.effects import Permissions
-from esat.phases.group import FusionPlan, Group
+from esat.phases.group import Group
 from esat.phases.memory_plan import plan_memory
 from esat.phases.overwrite import nothing_overwritable
-from esat.phases.placement import Ends, Placement, PlanSides, with_transfers
+from esat.phases.placement import Placement
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.transfer import Side
 from esat.runtime.kernel_calls import KernelSource, compile_kernels
@@ -45,25 +45,6 @@ def has_form(group: Group, kernels: CudaKernels, device: Device) -> bool:
     if isinstance(node.op, IfElse):  # the host chooses between values that are anywhere
         return all(isinstance(output.type, TensorType) for output in node.outputs)
     return device_form(node, device) is not None
-
-
-def everything_on_device(
-    plan: FusionPlan,
-    graph: FunctionGraph,
-    kernels: CudaKernels,
-    device: Device,
-    ends: Ends = Ends(),  # noqa: B008 - a value
-    permissions: Permissions | None = None,
-) -> Placement:
-    """A placement by no price: what can run on the device does, the rest on the host, with copies between."""
-    steps: tuple[Side, ...] = tuple(
-        "device" if has_form(group, kernels, device) else "host" for group in plan.groups
-    )
-    updated = permissions.updated if permissions is not None else ()
-    homes: tuple[Side, ...] = tuple(
-        "device" if isinstance(variable.type, TensorType) else "host" for variable in updated
-    )
-    return with_transfers(plan, graph, PlanSides(steps, homes, ends), permissions)
 
 
 def link_placed(

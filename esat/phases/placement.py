@@ -131,39 +131,6 @@ class Placement:
     sides: Mapping[Variable, Side]
     choice: PlanSides
 
-    @property
-    def transfers(self) -> tuple[Group, ...]:
-        """The steps that copy."""
-        return tuple(group for group in self.plan.groups if group.kind == "transfer")
-
-
-def place_steps(
-    plan: FusionPlan,
-    graph: FunctionGraph,
-    prices: Prices,
-    ends: Ends = ON_HOST,
-    permissions: Permissions | None = None,
-) -> Placement:
-    """Choose the side of each step, and put transfers into the graph.
-
-    Parameters
-    ----------
-    plan, graph
-        The steps, and the graph they compute. The graph is changed: it gets the transfers.
-    prices
-        Seconds of steps and copies.
-    ends
-        Where arguments are and results go.
-    permissions
-        Which shared variables are updated: the last outputs of the graph are their new values.
-
-    Returns
-    -------
-    The placed steps, verified.
-    """
-    choice = choose_sides(plan, graph, prices, ends, permissions)
-    return with_transfers(plan, graph, choice, permissions, prices.on_host)
-
 
 # ---- the choice
 
@@ -175,7 +142,19 @@ def choose_sides(
     ends: Ends = ON_HOST,
     permissions: Permissions | None = None,
 ) -> PlanSides:
-    """The sides for which a call should take the least time; parameters as of :func:`place_steps`."""
+    """The sides of steps for which a call should take the least time.
+
+    Parameters
+    ----------
+    plan, graph
+        The steps, and the graph they compute.
+    prices
+        Seconds of steps and copies.
+    ends
+        Where arguments are and results go.
+    permissions
+        Which shared variables are updated: the last outputs of the graph are their new values.
+    """
     updated = permissions.updated if permissions is not None else ()
     lives = _Homes(plan, graph, updated, prices.on_host)
     weights = [Weight(prices.host(group), _device_seconds(group, prices)) for group in plan.groups]
@@ -294,7 +273,7 @@ def with_transfers(
     permissions: Permissions | None = None,
     on_host: HostOperands = conditions_alone,
 ) -> Placement:
-    """The steps on their sides, and what is copied between them; parameters as of :func:`place_steps`.
+    """The steps on their sides, and what is copied between them; parameters as of :func:`choose_sides`.
 
     Raises
     ------

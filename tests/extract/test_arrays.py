@@ -45,14 +45,6 @@ def test_rows_and_indices() -> None:
     assert arrays.describe(product) == "Mul(c2, c2)"
 
 
-def test_fact_vectors_take_the_type_of_the_missing_value() -> None:
-    arrays = replace(egraph(SMALL, 5), facts={"dt": {2: 10}, "val": {4: 2.0}})
-    assert arrays.fact_array("dt", -1).tolist() == [-1, -1, 10, -1, -1]
-    assert arrays.fact_array("dt", -1).dtype == np.int64
-    assert arrays.fact_array("val", np.nan)[4] == 2.0
-    assert arrays.fact_array("unknown", 0).tolist() == [0] * 5
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_numbering_does_not_depend_on_the_order_of_rows_or_classes(seed: int) -> None:
     rng = random.Random(seed)

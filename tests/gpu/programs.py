@@ -13,13 +13,14 @@ from esat.codegen.ground.host import host_target
 from esat.codegen.routines import routine_for
 from esat.gpu.device import Device
 from esat.gpu.kernels import CudaKernels
-from esat.gpu.link import everything_on_device, link_placed
+from esat.gpu.link import has_form, link_placed
 from esat.gpu.rules import DeviceRules
 from esat.gpu.vector_products import vector_products_as_sums
+from esat.graph import TensorType
 from esat.phases.effects import Permissions
 from esat.phases.fusion import fuse
 from esat.phases.inplace import ROWS, work_in_place
-from esat.phases.placement import Ends
+from esat.phases.placement import Ends, PlanSides, with_transfers
 from esat.runtime import Executable
 from esat.runtime.kernel_calls import Kernels
 
@@ -38,7 +39,9 @@ def compiled_for(
     final = work_in_place(optimized, permissions, frozenset(ROWS))
     plan = fuse(final, DeviceRules(), permissions=permissions)
     kernels = CudaKernels(device)
-    placement = everything_on_device(plan, final, kernels, device, ends or Ends(), permissions)
+    steps = tuple("device" if has_form(group, kernels, device) else "host" for group in plan.groups)
+    homes = tuple("device" if isinstance(one.type, TensorType) else "host" for one in permissions.updated)
+    placement = with_transfers(plan, final, PlanSides(steps, homes, ends or Ends()), permissions)
     routines = partial(routine_for, target=host_target(), threads=1)
     return Executable(link_placed(placement, final, device, Kernels(threads=1), routines, permissions))
 

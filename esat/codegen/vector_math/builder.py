@@ -279,11 +279,6 @@ class Float(Expression):
         emit = self.builder.fpext if bits > self.format.bits else self.builder.fptrunc
         return Float(self.builder, emit(self.value, target.float_type), target)
 
-    def high_part(self, kept_bits: int) -> Float:
-        """The number with only its ``kept_bits`` leading significand bits."""
-        dropped = self.format.fraction_bits + 1 - kept_bits
-        return (self.bits() & (-1 << dropped)).bits_to_float()
-
 
 class Integer(Expression):
     """Signed integers in two's complement."""
