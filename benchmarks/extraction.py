@@ -33,7 +33,7 @@ from esat.extract.expected_shapes import hints_of
 from esat.extract.extraction import SaturatedGraph, extract
 from esat.extract.machine import machine_profile
 from esat.graph import FunctionGraph
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

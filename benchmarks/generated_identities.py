@@ -26,7 +26,7 @@ from benchmarks.generated_parts import SQUARE, UNKNOWN, VECTORS, Parts
 from esat.egraph.encode import encode
 from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.schedule import Budgets
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -190,6 +190,15 @@ class Loading:
         for text in self.texts:
             engine.execute(text)
 
+    def beyond(self, known: Loading) -> Loading:
+        """What there is to load where something is loaded that this begins with."""
+        long, texts = set(known.long), set(known.texts)
+        return Loading(
+            self.rows.beyond(known.rows),
+            tuple(one for one in self.long if one not in long),
+            tuple(text for text in self.texts if text not in texts),
+        )
+
 
 def loading(graph: TermGraph, plan: LoadPlan) -> Loading:
     """How to load a DAG in the forms of a plan."""

@@ -93,7 +93,9 @@ class Runner:
         self._schedule = schedule
         self._trace = trace
         self.nodes = NodeCount(engine, constructors)
-        self.limits = budgets.limits(self.nodes.exact())
+        self._budgets = budgets
+        self._loaded = self.nodes.exact()
+        self.limits = budgets.limits(self._loaded)
         self.matches = 0
         self._known = {rule.ruleset for rule in schedule.rules}
         self._commands: dict[tuple[RulesetRun, ...], Sequence[Any]] = {}
@@ -104,6 +106,14 @@ class Runner:
         self.previous = RuleLog()
         self.changes = 0
         self.hurried = False
+
+    def go_on(self, schedule: Schedule, nodes: int) -> None:
+        """Grant what the budgets are where so many e-nodes more were loaded; rounds are counted from here."""
+        self._schedule = schedule
+        self._loaded += nodes
+        limits = self._budgets.limits(self._loaded)
+        self.limits = replace(limits, rounds=limits.rounds + self.round)
+        self.note_additions()
 
     def begin_round(self) -> None:
         """Note that a round begins."""

@@ -156,12 +156,13 @@ def saturate(
         When a budget ended a saturation that watched rules still had something to add to; names the rules.
     """
     runner = Runner(engine, schedule, budgets, frozenset(constructors), trace)
-    return _Saturation(engine, schedule, runner, algebra).run()
+    return Saturation(schedule, runner, algebra).run()
 
 
 @dataclass(slots=True)
-class _Saturation:
-    engine: AnyEngine
+class Saturation:
+    """The rounds on one e-graph; see :func:`saturate`."""
+
     schedule: Schedule
     runner: Runner
     algebra: Algebra | None = None
@@ -172,13 +173,21 @@ class _Saturation:
     left_out: frozenset[str] = frozenset()
     held_back: bool = False
     broken_off: bool = False
+    begun: int = 0
     endless: RuleLog = field(default_factory=RuleLog)
     schedules: _Schedules = field(init=False)
 
     def __post_init__(self) -> None:
         self.schedules = _schedules(self.schedule.normal)
 
+    def go_on(self, schedule: Schedule, nodes: int) -> SaturationReport:
+        """Go on with an e-graph that was told of more, so many e-nodes among it."""
+        self.schedule, self.begun, self.broken_off = schedule, self.runner.round, False
+        self.runner.go_on(schedule, nodes)
+        return self.run()
+
     def run(self) -> SaturationReport:
+        """Run rounds until nothing changes or a budget is used up."""
         runner = self.runner
         reason = self.rounds()
         if reason not in ("saturated", "time limit"):
@@ -266,7 +275,7 @@ class _Saturation:
         if self.schedule.core:
             self.step("esat-known", self.schedules.known)
         for rules in self.schedule.steps:
-            if rules.rounds is None or self.runner.round <= rules.rounds:
+            if rules.rounds is None or self.runner.round - self.begun <= rules.rounds:
                 changed |= self.rule_step(rules)
         if not self.schedule.core:
             return self.step("esat-facts", _CLOSE) or changed

@@ -96,6 +96,8 @@ class SaturationReport:
         What a warning told of the user's rules that had no end; empty if there was none.
     findings
         Equalities that were recognised and not derived.
+    is_news
+        Whether there is more in the e-graph than before it was told of the last terms.
     """
 
     stop_reason: StopReason
@@ -108,6 +110,7 @@ class SaturationReport:
     hurried: bool = False
     warning: str = ""
     findings: tuple[Finding, ...] = ()
+    is_news: bool = True
 
     @property
     def complete(self) -> bool:

@@ -70,6 +70,19 @@ class TermRows:
         tail = "\t".join([*map(str, numbers), *["0"] * (COLUMNS - len(numbers))])
         self.rows.append((f"{number}\t{dtype}\t{broadcast}", form, tail))
 
+    def beyond(self, known: TermRows) -> TermRows:
+        """The rows that are not among others."""
+        actions, known_actions = [*self.forms, ""], [*known.forms, ""]  # the last one is number -1
+        loaded = {(head, known_actions[form], tail) for head, form, tail in known.rows}
+        rows = [row for row in self.rows if (row[0], actions[row[1]], row[2]) not in loaded]
+        values, constants = set(known.values), set(known.constants)
+        return TermRows(
+            self.forms,
+            rows,
+            [row for row in self.values if row not in values],
+            [row for row in self.constants if row not in constants],
+        )
+
     def texts(self) -> Iterator[str]:
         """All there is to load, as text."""
         yield from self.forms

@@ -371,6 +371,15 @@ class MatchingEngine:
         state[at.REPEATED : at.REPEATED + 2] = 0
         return self.go_on(most_matches)
 
+    def skip(self, rulesets: Iterable[str]) -> None:
+        """Let rules take what there is for what they have seen."""
+        rules, tables = self.arrays.memory.rules, self.arrays.memory.tables
+        for number in (number for name in rulesets for number in self._members[name]):
+            address = self._rules[number].address
+            begin, count = int(rules[address + r.ATOM_LIST]), int(rules[address + r.ATOMS])
+            for atom in rules[begin : begin + count].tolist():
+                rules[atom + r.MARK] = tables[int(rules[atom + r.TABLE]) * at.TABLE_WORDS + at.COUNT]
+
     def _finish(self, steps: Iterable[Sequence[int]]) -> ScheduleOutcome:
         """Run steps to their end."""
         outcome = self.run_schedule([word for step in steps for word in step])

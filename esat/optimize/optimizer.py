@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Literal
 
-from esat.egraph.constructors import undeclared_constructors
 from esat.egraph.encode import encode
-from esat.egraph.loader import flatten, loading
 from esat.egraph.rule_program import RuleProgram
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.schedule import Budgets
-from esat.egraph.terms import TermGraph
-from esat.errors import EsatWarning
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode
 from esat.extract.expected_shapes import Expected, hints_of
 from esat.extract.extraction import SaturatedGraph, extract
-from esat.extract.kept_graphs import KeptGraphs, graph_key
+from esat.extract.kept_graphs import KeptGraphs
 from esat.extract.machine import MachineProfile
 from esat.extract.pricing import predicted_seconds
 from esat.extract.verdicts import Accuracy, Verdicts
 from esat.graph import FunctionGraph, Variable
-from esat.optimize.report import OptimizationReport, Stage
+from esat.optimize.report import OptimizationReport, Stage, untimed
+from esat.optimize.search import EqualitySearch
+from esat.records import record
 
 Judge = Callable[[SaturatedGraph], Verdicts]
 """Tells what the e-nodes of a graph lose in digits."""
@@ -40,7 +36,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     method: Literal["area", "tree", "optimal"] = "area",
     shapes: Expected = (),
     equalities: Sequence[tuple[Variable, Variable]] = (),
-    stage: Stage = lambda _: nullcontext(),
+    stage: Stage = untimed,
     trace: SaturationTrace | None = None,
     kept: KeptGraphs | None = None,
     check_types: bool = False,
@@ -86,70 +82,64 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     RuleError, SaturationError, CompileError
         For a rule that egglog refuses, an e-graph that breaks off, a result of the wrong type.
     """
-    with stage("encode"):
-        terms = encode(graph, equalities)
-        written = encode(graph) if equalities else terms
-    found, saturation = saturated(terms, program, budgets, stage, trace, kept, check_types)
-    found = replace(found, keeps=keeps, accuracy=accuracy)
-    if judge is not None and accuracy != "ignore":
-        with stage("accuracy"):
-            found = replace(found, verdicts=judge(found))
-    with stage("extract"):
-        model = CostModel(machine or MachineProfile(), terms.opaque)
-        extraction = extract(found, model, hints_of(terms, shapes), method)
-        chosen, sizes = extraction.terms()
-    with stage("decode"):
-        result = decode(chosen, graph, sizes)
-    with stage("predict"):
-        before = predicted_seconds(written, model, hints_of(written, shapes))
-    report = OptimizationReport(
-        "egraph",
-        len(graph),
-        len(result),
-        before,
-        extraction.seconds,
-        _fired(program, saturation),
-        found.arrays.node_count,
-        found.arrays.class_count,
-        saturation.stop_reason,
-        saturation,
-        extraction,
-        program.report_names,
-    )
-    return result, report
+    search = EqualitySearch(program, budgets, stage, trace, kept, check_types)
+    choosing = Choosing(graph, machine, method, shapes, stage, keeps, accuracy, judge)
+    found = choosing.searched(search, equalities)
+    assert found is not None
+    return found
 
 
-def saturated(
-    terms: TermGraph,
-    program: RuleProgram,
-    budgets: Budgets,
-    stage: Stage = lambda _: nullcontext(),
-    trace: SaturationTrace | None = None,
-    kept: KeptGraphs | None = None,
-    check_types: bool = False,
-) -> tuple[SaturatedGraph, SaturationReport]:
-    """The e-graph of the terms, after saturation; the parameters are those of :func:`optimize`."""
-    with stage("encode"):
-        plan = flatten(terms, program.strict)
-        undeclared = undeclared_constructors(terms, program.signature)
-        told = loading(terms, plan)
-    key = ""
-    if kept is not None:
-        with stage("e-graph cache"):
-            declarations = (record.declaration for record in undeclared)
-            key = graph_key(program, budgets, [*declarations, *told.all_texts()], terms)
-            known = kept.load(key)
-        if known is not None:
-            if known[1].warning:
-                warnings.warn(known[1].warning, EsatWarning, stacklevel=2)
-            return SaturatedGraph(known[0], terms, plan), known[1]
-    from esat.optimize.saturating import searched  # the engine, which a kept e-graph does without
+@record(frozen=True)
+class Choosing:
+    """How a graph is chosen from an e-graph; the attributes are the parameters of :func:`optimize`."""
 
-    arrays, report = searched(terms, told, undeclared, program, budgets, stage, trace, check_types)
-    if kept is not None:
-        with stage("e-graph cache"):
-            kept.save(key, arrays, report)
-    return SaturatedGraph(arrays, terms, plan), report
+    graph: FunctionGraph
+    machine: MachineProfile | None = None
+    method: Literal["area", "tree", "optimal"] = "area"
+    shapes: Expected = ()
+    stage: Stage = untimed
+    keeps: bool = False
+    accuracy: Accuracy = "best"
+    judge: Judge | None = None
+
+    def searched(
+        self, search: EqualitySearch, equalities: Sequence[tuple[Variable, Variable]]
+    ) -> tuple[FunctionGraph, OptimizationReport] | None:
+        """The cheapest graph of what a search finds; None where nothing new is found, see there."""
+        stage, graph = self.stage, self.graph
+        with stage("encode"):
+            terms = encode(graph, equalities)
+            written = encode(graph) if equalities else terms
+        known = search.saturated(terms)
+        if known is None:
+            return None
+        found, saturation = replace(known[0], keeps=self.keeps, accuracy=self.accuracy), known[1]
+        if self.judge is not None and self.accuracy != "ignore":
+            with stage("accuracy"):
+                found = replace(found, verdicts=self.judge(found))
+        with stage("extract"):
+            model = CostModel(self.machine or MachineProfile(), terms.opaque)
+            extraction = extract(found, model, hints_of(terms, self.shapes), self.method)
+            chosen, sizes = extraction.terms()
+        with stage("decode"):
+            result = decode(chosen, graph, sizes)
+        with stage("predict"):
+            before = predicted_seconds(written, model, hints_of(written, self.shapes))
+        report = OptimizationReport(
+            "egraph",
+            len(graph),
+            len(result),
+            before,
+            extraction.seconds,
+            _fired(search.program, saturation),
+            found.arrays.node_count,
+            found.arrays.class_count,
+            saturation.stop_reason,
+            saturation,
+            extraction,
+            search.program.report_names,
+        )
+        return result, report
 
 
 def _fired(program: RuleProgram, saturation: SaturationReport) -> dict[str, int]:

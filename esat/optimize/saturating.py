@@ -1,29 +1,33 @@
 """From terms to a saturated e-graph, read out: the engine at work.
 
-Its modules are many; :mod:`esat.optimize.optimizer` imports them for a graph whose e-graph is not on disk.
+Its modules are many; :mod:`esat.optimize.search` imports them for a graph whose e-graph is not on disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.phase import Algebra
-from esat.egraph.loader import Loading
+from esat.egraph.engine import AnyEngine
 from esat.egraph.prepare import prepared, prepared_engine
 from esat.egraph.rule_program import RuleProgram
-from esat.egraph.saturate import rounds_beyond, saturate
+from esat.egraph.runner import Runner
+from esat.egraph.saturate import Saturation, rounds_beyond
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace
-from esat.egraph.schedule import Budgets
-from esat.egraph.signature import ConstructorSignature
+from esat.egraph.schedule import Budgets, Schedule
 from esat.egraph.structure import RELATIONS
-from esat.egraph.terms import TermGraph
+from esat.engine.matching_engine import MatchingEngine
+from esat.engine.vocabulary import UnknownFormError
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SUPERSEDED_NAMES
 from esat.extract.readout import TableLayout, read_out
 from esat.ops.structure import NUMBERS
 from esat.optimize.report import Stage
+
+if TYPE_CHECKING:
+    from esat.optimize.search import Told
 
 FACTS = ("dt", "bp", FOUND)
 """Facts that extraction and explanations read."""
@@ -31,47 +35,111 @@ CHECKED_FACTS = (*FACTS, "val", "finite", "integral", *NUMBERS, *RELATIONS)
 """Those and what debug mode compares with values."""
 
 
-def searched(
-    terms: TermGraph,
-    loading: Loading,
-    undeclared: Iterable[ConstructorSignature],
-    program: RuleProgram,
-    budgets: Budgets,
-    stage: Stage,
-    trace: SaturationTrace | None = None,
-    check_types: bool = False,
-) -> tuple[EGraphArrays, SaturationReport]:
-    """What an engine finds to be equal to the terms.
+@dataclass(slots=True)
+class LiveEGraph:
+    """An e-graph that an engine holds, and the rules go on with where more is told of it.
 
     Parameters
     ----------
-    terms, loading
-        What it is told of, and how.
-    undeclared
-        Constructors of the terms that the program lacks.
     program, budgets, stage, trace, check_types
-        Those of :func:`esat.optimize.optimizer.optimize`.
+        Those of :class:`esat.optimize.search.EqualitySearch`.
 
-    Raises
-    ------
-    RuleError, SaturationError
-        For a rule that egglog refuses, an e-graph that breaks off.
+    Attributes
+    ----------
+    told
+        All it was told of.
     """
-    with stage("load rules"):
-        engine = prepared_engine(program, terms)
-    with stage("load"):
-        loading.into(engine)
-    with stage("saturate"):
-        if budgets.rounds is not None:
-            budgets = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
-        schedule = prepared(program).schedule_for(terms, check_types)
-        algebra = None if program.strict else Algebra(terms, program.constructors)
-        report = saturate(engine, schedule, budgets, program.constructors, trace, algebra)
-    with stage("read out"):
-        declared = (record.name for record in undeclared)
-        facts = CHECKED_FACTS if check_types else FACTS
-        names = {*program.constructors, *declared, *SUPERSEDED_NAMES, *facts, TableLayout().term_table}
-        others = [name for name in engine.sizes() if name not in names]
-        layout = TableLayout(not_operators=others, facts=facts)
-        arrays = read_out(engine.freeze(), engine.values, layout)
-    return arrays, report
+
+    program: RuleProgram
+    budgets: Budgets
+    stage: Stage
+    trace: SaturationTrace | None
+    check_types: bool
+    told: list[Told] = field(default_factory=list)
+    _engine: AnyEngine | None = None
+    _saturation: Saturation | None = None
+    _found: tuple[EGraphArrays, SaturationReport] = field(init=False)
+
+    def tell(self, told: Told) -> tuple[EGraphArrays, SaturationReport]:
+        """What an engine finds of terms.
+
+        Raises
+        ------
+        RuleError, SaturationError
+            For a rule that egglog refuses, an e-graph that breaks off. It cannot go on then.
+        """
+        report = self._gone_on(told) if self.told else self._begun(told)
+        self.told.append(told)
+        if report is None:
+            arrays, before = self._found
+            self._found = arrays, replace(before, is_news=False, warning="")
+        else:
+            self._found = self._read_out(), report
+        return self._found
+
+    def _begun(self, told: Told) -> SaturationReport:
+        program, terms = self.program, told.terms
+        with self.stage("load rules"):
+            engine = self._engine = prepared_engine(program, terms)
+        with self.stage("load"):
+            told.loading.into(engine)
+        with self.stage("saturate"):
+            budgets = self.budgets
+            if budgets.rounds is not None:
+                budgets = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
+            schedule = self._schedule(told)
+            algebra = None if program.strict else Algebra(terms, program.constructors)
+            runner = Runner(engine, schedule, budgets, frozenset(program.constructors), self.trace)
+            self._saturation = Saturation(schedule, runner, algebra)
+            return self._saturation.run()
+
+    def _gone_on(self, told: Told) -> SaturationReport | None:
+        engine, saturation, last = self._engine, self._saturation, self.told[-1]
+        assert saturation is not None
+        if not isinstance(engine, MatchingEngine):
+            return self._begun(told)
+        with self.stage("load"):
+            known = {record.name for record in last.undeclared}
+            try:
+                engine.load(" ".join(one.declaration for one in told.undeclared if one.name not in known))
+            except UnknownFormError:  # an op of more operands than a table may have columns
+                return self._begun(told)
+            engine.skip(_first_rulesets(saturation.schedule))
+            before = _sizes(engine)
+            told.loading.beyond(last.loading).into(engine)
+            after = _sizes(engine)
+            if after == before:
+                return None
+        with self.stage("saturate"):
+            nodes = sum(after[name] - before.get(name, 0) for name in self._operators(told))
+            if saturation.algebra is not None:
+                saturation.algebra.tell(told.terms)
+            return saturation.go_on(self._schedule(told), max(nodes, 0))
+
+    def _schedule(self, told: Told) -> Schedule:
+        return prepared(self.program).schedule_for(told.terms, self.check_types)
+
+    def _operators(self, told: Told) -> set[str]:
+        return {*self.program.constructors, *(record.name for record in told.undeclared)}
+
+    def _read_out(self) -> EGraphArrays:
+        engine = self._engine
+        assert engine is not None
+        with self.stage("read out"):
+            facts = CHECKED_FACTS if self.check_types else FACTS
+            names = {*SUPERSEDED_NAMES, *facts, TableLayout().term_table}.union(
+                *map(self._operators, self.told)
+            )
+            others = [name for name in engine.sizes() if name not in names]
+            layout = TableLayout(not_operators=others, facts=facts)
+            return read_out(engine.freeze(), engine.values, layout)
+
+
+def _first_rulesets(schedule: Schedule) -> set[str]:
+    """Rule sets that run in the first rounds only: what they have not said by then, they do not say later."""
+    return {name for step in schedule.steps if step.rounds is not None for name in step.rulesets}
+
+
+def _sizes(engine: AnyEngine) -> dict[str, int]:
+    """Rows by table, but for the names of terms. Each class has one type: a union takes a row of it away."""
+    return {name: rows for name, rows in engine.sizes().items() if name != TableLayout().term_table}

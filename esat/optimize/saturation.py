@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from esat.accuracy.kept_verdicts import verdicts_on
@@ -31,7 +33,7 @@ from esat.extract.verdicts import Accuracy
 from esat.graph import FunctionGraph, Variable, clone
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
-from esat.optimize.optimizer import optimize
+from esat.optimize.optimizer import Choosing
 from esat.optimize.plan import (
     SaturationPlan,
     excluded_in_vain,
@@ -40,6 +42,7 @@ from esat.optimize.plan import (
     with_opaque_rules,
 )
 from esat.optimize.report import OptimizationReport, Stage, untimed
+from esat.optimize.search import EqualitySearch
 from esat.optimize.two_forms import use_regimes
 from esat.phases.branches import join_branches, separate_branches
 from esat.phases.destroy import Supervisor, permissions_of
@@ -70,6 +73,75 @@ MOST_QUESTIONS = 8
 """How often local optimizers are asked about what was extracted, as long as they know more of it."""
 
 _tidy = SeqOptimizer([MergeOptimizer(), TopoOptimizer(constant_folding), MergeOptimizer()], "tidy")
+
+
+@dataclass(slots=True)
+class _Inquiry:
+    """The search of what is equal to a graph, told of what local optimizers claim.
+
+    Attributes
+    ----------
+    plan
+        Who is asked.
+    claims
+        What they claim of a graph, of whose Variables it may be told which are known to be equal.
+    equalities
+        All that the search is told of beside the graph.
+    choosing
+        How a graph is chosen from what is found.
+    watch
+        Compares e-graphs with values.
+    """
+
+    plan: SaturationPlan
+    claims: Callable[..., list[tuple[Variable, Variable]]]
+    equalities: list[tuple[Variable, Variable]]
+    choosing: Choosing
+    watch: Watcher | None
+    _search: EqualitySearch | None = None
+
+    def first(self, search: EqualitySearch) -> Optimized:
+        """What a search finds."""
+        self._search = search
+        found = self.more(())
+        assert found is not None
+        return found
+
+    def more(self, news: Sequence[tuple[Variable, Variable]]) -> Optimized | None:
+        """What is found with more claims; None where all they say was known."""
+        search = self._search
+        assert search is not None
+        self.equalities += news
+        found = self.choosing.searched(search, self.equalities)
+        report = None if found is None else found[1]
+        if self.watch is not None and report is not None and report.extraction and report.saturation:
+            graph = report.extraction.graph
+            self.watch.check_egraph(graph.arrays, graph.terms, search.program, report.saturation)
+        return found
+
+    def asked_again(self, found: Optimized) -> Optimized:
+        """What is found when local optimizers are asked about what was found, until nobody knows more."""
+        for _ in range(MOST_QUESTIONS):
+            result, report = found
+            following = self._after(self.claims(result))
+            if following is None and report.extraction is not None:
+                plan = self.plan
+                others = alternatives(report.extraction, self.choosing.graph, plan.added, plan.lifts)
+                following = None if others is None else self._after(self.claims(others.graph, others.classes))
+            if following is None:
+                break
+            found = following
+        return found
+
+    def _after(self, news: Sequence[tuple[Variable, Variable]]) -> Optimized | None:
+        try:
+            return self.more(news) if news else None
+        except RuleError as error:
+            if self.watch is not None:
+                raise
+            reason = f"what local optimizers claim of forms that rules found is not used: {error}"
+            warnings.warn(reason, EsatWarning, stacklevel=2)
+            return None
 
 
 @dataclass(slots=True)
@@ -140,53 +212,46 @@ class SaturationOptimizer:
 
         trace = SaturationTrace()
 
-        def attempt(selection: RuleSelection) -> Optimized:
+        def begun(selection: RuleSelection) -> EqualitySearch:
             with stage("compile rules"):
                 program = program_for(selection, self.options.soundness == "exact", self.engine)
-            found = optimize(
-                graph,
-                program,
-                self.budgets,
-                machine=self.options.machine,
-                method=self.method,
-                shapes=self.options.shapes,
-                equalities=equalities,
-                stage=stage,
-                trace=trace,
-                kept=kept_graphs() if self.watch is None else None,
-                check_types=self.watch is not None,
-                keeps=self.keeps and not lazy,  # what runs under conditions is not kept
-                accuracy=self.accuracy,
-                judge=verdicts_on,
+            kept = kept_graphs() if self.watch is None else None
+            return EqualitySearch(
+                program, self.budgets, stage, trace, kept, check_types=self.watch is not None
             )
-            self._watch_egraph(found[1], program, lazy)
-            return found
 
+        choosing = Choosing(
+            graph,
+            machine=self.options.machine,
+            method=self.method,
+            shapes=self.options.shapes,
+            stage=stage,
+            keeps=self.keeps and not lazy,  # what runs under conditions is not kept
+            accuracy=self.accuracy,
+            judge=verdicts_on,
+        )
+        claims = partial(self._claims, collector, graph=graph, profile=profile, stage=stage)
+        # Branches that are not taken have no values to compare with.
+        inquiry = _Inquiry(plan, claims, equalities, choosing, None if lazy else self.watch)
         try:
-            found = attempt(selection)
+            found = inquiry.first(begun(selection))
         except (RuleError, CompileError) as error:
             if self.watch is not None or not self._users_files():
                 raise
             reason = f"rules that were added break this compilation, which leaves them out: {error}"
             warnings.warn(reason, EsatWarning, stacklevel=2)
-            selection = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
-            selection, _ = with_opaque_rules(selection, self.rules, self.options)
-            found = attempt(selection)
-
-        def claims(asked: FunctionGraph, classes: Mapping[Variable, int]) -> list[tuple[Variable, Variable]]:
-            collector.classes = classes
-            return self._claims(collector, asked, graph, profile, stage)
-
-        def searched(found: Optimized) -> Optimized:
-            return self._asked_again(found, plan, graph, claims, equalities, lambda: attempt(selection))
-
-        result, report = searched(found)
+            without = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
+            selection = with_opaque_rules(without, self.rules, self.options)[0]
+            found = inquiry.first(begun(selection))
+        result, report = inquiry.asked_again(found)
         for _ in range(MOST_STABILIZATIONS):
             if not len(plan.stabilizing) or not _run(plan.stabilizing, result, profile, stage):
                 break
             _take_over(graph, result)
-            equalities += self._claims(collector, graph, graph, profile, stage)
-            result, report = searched(attempt(selection))
+            more = inquiry.more(claims(graph))
+            if more is None:
+                break
+            result, report = inquiry.asked_again(more)
         if lazy:
             _join(result)
         if report.saturation is not None:
@@ -203,35 +268,6 @@ class SaturationOptimizer:
             report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing, regimes=regimes
         )
         return result, report, profile
-
-    def _asked_again(
-        self,
-        found: Optimized,
-        plan: SaturationPlan,
-        graph: FunctionGraph,
-        claims: Callable[[FunctionGraph, Mapping[Variable, int]], list[tuple[Variable, Variable]]],
-        equalities: list[tuple[Variable, Variable]],
-        attempt: Callable[[], Optimized],
-    ) -> Optimized:
-        """What is found when local optimizers are asked about what was found, until nobody knows more."""
-        for _ in range(MOST_QUESTIONS):
-            result, report = found
-            news = claims(result, {})
-            if not news and report.extraction is not None:
-                others = alternatives(report.extraction, graph, plan.added, plan.lifts)
-                news = [] if others is None else claims(others.graph, others.classes)
-            if not news:
-                break
-            equalities += news
-            try:
-                found = attempt()
-            except RuleError as error:
-                if self.watch is not None:
-                    raise
-                reason = f"what local optimizers claim of forms that rules found is not used: {error}"
-                warnings.warn(reason, EsatWarning, stacklevel=2)
-                break
-        return found
 
     def _tell_of_exclusions(self, plan: SaturationPlan) -> None:
         vain = excluded_in_vain(plan, self.rules, self.query)
@@ -261,33 +297,25 @@ class SaturationOptimizer:
         if self.watch is not None:
             plan.before.after_each = plan.after.after_each = self.watch.check
         _run(plan.before, graph, profile, stage)
-        return self._claims(collector, graph, graph, profile, stage)
+        return self._claims(collector, graph, graph=graph, profile=profile, stage=stage)
 
     def _claims(
         self,
         collector: CollectEqualities,
         asked: FunctionGraph,
+        classes: Mapping[Variable, int] = MappingProxyType({}),
+        *,
         graph: FunctionGraph,
         profile: OptimizerProfile,
         stage: Stage,
     ) -> list[tuple[Variable, Variable]]:
         """What local optimizers claim of a graph's expressions, as Variables of the one it came from."""
+        collector.classes = classes
         _run(collector, asked, profile, stage)
         claims = collector.claims
         if self.watch is not None:
             self.watch.check_pairs(graph, [(claim.left, claim.right, claim.source) for claim in claims])
         return [(claim.left, claim.right) for claim in claims]
-
-    def _watch_egraph(self, report: OptimizationReport, program: RuleProgram, lazy: bool) -> None:
-        """Let who watches compare the e-graph with values; branches that are not taken have none."""
-        if (
-            self.watch is not None
-            and report.extraction is not None
-            and report.saturation is not None
-            and not lazy
-        ):
-            found = report.extraction.graph
-            self.watch.check_egraph(found.arrays, found.terms, program, report.saturation)
 
     def _tell(self, steps: Sequence[StepTrace], result: FunctionGraph) -> None:
         """Tell who watches of the steps of saturation and what it found."""

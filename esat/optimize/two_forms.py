@@ -23,7 +23,7 @@ from esat.ops.cast import Cast
 from esat.ops.elementwise.comparison import lt
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.elementwise.selection import switch
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 
 
 def use_regimes(

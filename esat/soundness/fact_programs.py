@@ -27,7 +27,7 @@ from esat.ops.linalg.solve import SOLVE
 from esat.ops.normalization import log_softmax, softmax
 from esat.ops.reduction import MAX, MIN, PROD, SUM, Reduction
 from esat.ops.structure import NUMBERS, STRUCTURES
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 from esat.phases.assumptions import satisfying
 from esat.soundness.egraph_checker import EGraphChecker, checker_of
 

@@ -134,7 +134,7 @@ from esat.egraph.encode import encode
 from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

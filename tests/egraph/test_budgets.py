@@ -14,7 +14,7 @@ from esat.egraph.rule_program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
 from esat.extract.kept_graphs import KeptGraphs
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.storage import DiskStore

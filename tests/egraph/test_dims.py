@@ -11,7 +11,7 @@ from esat.egraph.rule_program import program_for
 from esat.egraph.saturate import saturate
 from esat.egraph.schedule import Budgets
 from esat.graph import FunctionGraph, TensorType
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

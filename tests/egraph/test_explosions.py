@@ -15,7 +15,8 @@ from esat.egraph.rule_program import program_for
 from esat.egraph.schedule import Budgets
 from esat.graph.evaluate import evaluate
 from esat.graph.traversal import inputs_of
-from esat.optimize.optimizer import optimize, saturated
+from esat.optimize.optimizer import optimize
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

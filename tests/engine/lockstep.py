@@ -20,7 +20,8 @@ from esat.engine import rules as r
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.rule_words import RulePlace
 from esat.engine.schedules import RulesetRun, ScheduleOutcome
-from esat.optimize import saturating
+from esat.optimize.saturating import LiveEGraph
+from esat.optimize.search import Told
 from tests.engine.states import Cell, State, choices, differences, state_of, without
 
 _ALGEBRA = "(function algebra-found (T) i64 :merge (min old new))"
@@ -175,14 +176,13 @@ def transfer(state: State, engine: MatchingEngine, ages: dict[str, dict[tuple[Ce
 def in_lockstep(details: Any = None) -> Iterator[Lockstep]:
     """Compilations within are run on both engines."""
     found = Lockstep(details=details)
-    original, saturate = Runner._execute, saturating.searched
+    original, tell = Runner._execute, LiveEGraph.tell
 
-    def searched(terms: Any, loading: Any, undeclared: Any, program: Any, *rest: Any, **more: Any) -> Any:
-        rules = prepared(program)
-        found.modules = rules.modules
-        found.declarations = [one.declaration for one in undeclared]
+    def told(self: LiveEGraph, terms: Told) -> Any:
+        found.modules = prepared(self.program).modules
+        found.declarations = [one.declaration for one in terms.undeclared]
         found.runner = None
-        return saturate(terms, loading, undeclared, program, *rest, **more)
+        return tell(self, terms)
 
     def execute(self: Runner, runs: Any, rulesets: Any, **options: Any) -> Any:
         if found.runner is not self:
@@ -206,5 +206,5 @@ def in_lockstep(details: Any = None) -> Iterator[Lockstep]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Runner, "_execute", execute)
         patch.setattr(Runner, "note_additions", note_additions)
-        patch.setattr(saturating, "searched", searched)
+        patch.setattr(LiveEGraph, "tell", told)
         yield found

@@ -15,7 +15,7 @@ from esat.extract.pricing import predicted_seconds
 from esat.extract.selection import Problem
 from esat.extract.verify import verify_selection
 from esat.graph.op import is_constant
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

@@ -21,7 +21,8 @@ from esat.extract import kept_graphs
 from esat.extract.kept_graphs import KeptGraphs, graph_key
 from esat.graph.evaluate import evaluate
 from esat.optimize import saturation
-from esat.optimize.optimizer import optimize, saturated
+from esat.optimize.optimizer import optimize
+from esat.optimize.search import EqualitySearch, saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.storage import CacheWarning, DiskStore
@@ -58,6 +59,30 @@ def test_what_is_loaded_is_what_was_saved(graphs, program):
         list(map(type, row)) for row in found.arrays.attribute_values
     ]
     assert again.arrays.facts == found.arrays.facts
+
+
+@pytest.mark.parametrize("kept", [(True, True, True), (True, False, False), (True, True, False)])
+def test_a_search_goes_on_from_what_is_on_disk(tmp_path, program, kept):
+    """It finds the same as one that ran all of it, wherever the other process ended."""
+    x, y = esat.vector("x"), esat.vector("y")
+    graph = esat.Graph([x, y], [esat.exp(x) * y + y]).function_graph()
+    (x, y), (root,) = graph.inputs, graph.outputs
+    claims = [(root, y * (esat.exp(x) + 1.0)), (esat.exp(x), esat.sqrt(esat.exp(2.0 * x)))]
+    told = [encode(graph, claims[:count]) for count in range(3)]
+    stores = [KeptGraphs(DiskStore(tmp_path / str(number), "egraph")) for number in range(2)]
+
+    def found(store: KeptGraphs, count: int):
+        search = EqualitySearch(program, Budgets(), kept=store)
+        return [search.saturated(terms) for terms in told[:count]]
+
+    whole = found(stores[0], 3)
+    assert [one is not None for one in whole] == [True, False, True]
+    found(stores[1], sum(kept))
+    again = found(stores[1], 3)
+    assert [one is not None for one in again] == [True, False, True]
+    np.testing.assert_array_equal(whole[-1][0].arrays.class_of, again[-1][0].arrays.class_of)
+    assert whole[-1][0].arrays.operands.tolist() == again[-1][0].arrays.operands.tolist()
+    assert whole[-1][1].rounds == again[-1][1].rounds
 
 
 def test_the_same_program_is_chosen(graphs, program):

@@ -19,7 +19,7 @@ from esat.extract.value import IMPOSSIBLE, Value
 from esat.graph import FunctionGraph
 from esat.graph.registry import op_named
 from esat.graph.types import DTYPE_NUMBER
-from esat.optimize.optimizer import saturated
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 

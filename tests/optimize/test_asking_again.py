@@ -1,5 +1,7 @@
 """How often a compilation saturates: again only for what local optimizers say that is news to the e-graph."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,8 @@ import esat
 from esat import classic
 from esat.classic.equalities import CollectEqualities
 from esat.classic.rewriting import LOCALS
-from esat.optimize import saturation
+from esat.extract.kept_graphs import kept_graphs
+from esat.optimize.saturating import LiveEGraph
 
 
 def filter_of(steps):
@@ -22,25 +25,45 @@ def filter_of(steps):
 
 
 @pytest.fixture
-def attempts(monkeypatch):
-    made, optimize = [], saturation.optimize
+def saturations(monkeypatch):
+    """What was found of each terms that an e-graph was told of."""
+    made, tell = [], LiveEGraph.tell
 
-    def counted(*arguments, **keywords):
-        made.append(arguments)
-        return optimize(*arguments, **keywords)
+    def told(self, terms):
+        made.append((terms, *tell(self, terms)))
+        return made[-1][1:]
 
-    monkeypatch.setattr(saturation, "optimize", counted)
-    return made
+    monkeypatch.setattr(LiveEGraph, "tell", told)
+    monkeypatch.setenv("ESAT_EGRAPH_CACHE", "0")
+    kept_graphs.cache_clear()
+    yield made
+    kept_graphs.cache_clear()
 
 
-def test_what_an_e_graph_holds_already_is_no_reason_to_saturate_again(attempts):
+def test_what_an_e_graph_holds_already_is_no_reason_to_saturate_again(saturations):
     graph = filter_of(12)
     function = esat.compile(graph, "fast_run")
-    assert 1 <= len(attempts) <= 2
+    assert 1 <= len(saturations) <= 2
     values = np.random.default_rng(0).normal(size=(1, 20)), np.array([0.3, -0.2, 0.1])
     expected = esat.evaluate(graph.outputs, dict(zip(graph.inputs, values, strict=True)))
     for found, wanted in zip(function(*values), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_an_e_graph_goes_on_with_what_local_optimizers_claim_of_it(saturations):
+    """It is loaded once; what it had to say of claims is in it, and nothing is said of those it knows."""
+    points, length = esat.vector("points"), esat.scalar("length")
+    kernel = esat.exp(-((points[:, None] - points[None, :]) ** 2) / esat.exp(length))
+    matrix = kernel + esat.eye(points.shape[0])
+    factor = esat.linalg.cholesky(matrix)
+    density = esat.log(esat.diagonal(factor)).sum()
+    function = esat.compile(esat.Graph([points, length], [density, *esat.grad(density, [length])]))
+    terms = [told.terms for told, _, _ in saturations]
+    assert len(terms) > 1
+    assert all(more.terms[: len(first.terms)] == first.terms for first, more in pairwise(terms))
+    rounds = [report.rounds for _, _, report in saturations]
+    assert rounds == sorted(rounds)
+    assert function.report.saturation.rounds == rounds[-1]
 
 
 def test_writes_to_one_place_are_compared_with_the_first_of_them_alone():

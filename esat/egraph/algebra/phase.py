@@ -42,15 +42,25 @@ class Algebra:
 
     def __init__(self, terms: TermGraph, constructors: Collection[str]) -> None:
         self.findings: list[Finding] = []
-        self._terms = terms
-        self._operators = {*constructors, *(term.constructor for term in terms.terms)}
-        self._symbols = Symbols.of(terms)
-        self._facts = (NONNEGATIVE, *FACTS, *SQUARE) if terms.structured else (NONNEGATIVE,)
+        self._operators = {*constructors}
         self._looked_at: dict[tuple[int, int], int] = {}
         self._looked_at_matrices: dict[tuple[int, int], int] = {}
         self._lent: set[tuple[tuple[int, int], int]] = set()
         self._patterns: Patterns = {}
         self._finding_of: dict[TreePattern, int] = {}
+        self.tell(terms)
+
+    def tell(self, terms: TermGraph) -> None:
+        """Note that more terms were loaded: these are all.
+
+        They may make more of classes that were looked at: all are looked at again.
+        """
+        self._terms = terms
+        self._operators |= {term.constructor for term in terms.terms}
+        self._symbols = Symbols.of(terms)
+        self._facts = (NONNEGATIVE, *FACTS, *SQUARE) if terms.structured else (NONNEGATIVE,)
+        self._looked_at.clear()
+        self._looked_at_matrices.clear()
 
     def extend(self, engine: AnyEngine) -> bool:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
