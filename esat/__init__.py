@@ -79,6 +79,7 @@ from esat.frontend import creation as _creation
 from esat.frontend import elementwise as _elementwise
 from esat.frontend import histograms as _histograms
 from esat.frontend import linear as _linear
+from esat.frontend import loops as _loops
 from esat.frontend import names as _names
 from esat.frontend import nans as _nans
 from esat.frontend import numeric as _numeric
@@ -104,6 +105,7 @@ from esat.frontend.graph import Graph
 from esat.frontend.histograms import *  # noqa: F403
 from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor, take, take_along_axis
 from esat.frontend.linear import *  # noqa: F403
+from esat.frontend.loops import *  # noqa: F403
 from esat.frontend.methods import astype, shape, size, trace
 from esat.frontend.methods import register_methods as _register_methods
 from esat.frontend.names import *  # noqa: F403
@@ -189,8 +191,8 @@ __all__ = [
     "take_along_axis", "trace", "verify_grad",
 ]  # fmt: skip
 for _part in (
-    _activations, _assembling, _bits, _creation, _elementwise, _histograms, _linear, _names, _nans, _numeric,
-    _pieces, _places, _polynomials, _reductions, _running, _searching, _sequences, _sets, _shaping,
+    _activations, _assembling, _bits, _creation, _elementwise, _histograms, _linear, _loops, _names, _nans,
+    _numeric, _pieces, _places, _polynomials, _reductions, _running, _searching, _sequences, _sets, _shaping,
     _statistics, _tensor, _transformations,
 ):  # fmt: skip
     _shadowed = {*__all__}.intersection(_part.__all__)

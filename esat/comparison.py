@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from esat.errors import CallError, OptimizerError
+from esat.frontend.graph import own_graph
 from esat.functions import Jitted
 from esat.graph.arguments import index_of
 from esat.graph.evaluate import apply_node
@@ -16,7 +17,7 @@ from esat.graph.function_graph import FunctionGraph
 from esat.graph.variables import Constant, SharedVariable
 from esat.mode import Mode
 from esat.optimize.report import Measured
-from esat.pipeline import compile_again, own_graph
+from esat.pipeline import compile_again
 from esat.runtime import Executable
 
 WRITTEN = "as written"

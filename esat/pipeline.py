@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,18 +20,19 @@ from esat.codegen.routines import routine_for
 from esat.codegen.threads import granted_threads
 from esat.collection import without_old_objects
 from esat.egraph.schedule import Budgets
-from esat.errors import GraphError, ModeError
+from esat.errors import ModeError
 from esat.extract.cost import CostModel
 from esat.extract.expected_shapes import Expected, expected_shapes
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.forks import GATE
 from esat.frontend.gradient import GRADIENT_CLOCK
-from esat.frontend.graph import Graph
-from esat.graph import Apply, FunctionGraph, SharedVariable, Variable
+from esat.frontend.graph import Graph, donated_positions, own_graph
+from esat.graph import Apply, FunctionGraph, Variable
 from esat.graph.callers import built_for, user_line
 from esat.interrupts import handlers_reach_the_caller
 from esat.mode import Mode
+from esat.ops.loops.record import LoopOp
 from esat.optimize.greedy import optimize_greedily
 from esat.optimize.report import OptimizationReport
 from esat.optimize.saturation import SaturationOptimizer
@@ -42,6 +42,7 @@ from esat.phases.effects import Permissions
 from esat.phases.fusion import KernelRules, fuse
 from esat.phases.inplace import BLAS, ELEMWISE, GEMM, ROWS, work_in_place
 from esat.phases.layer_blocks import join_row_blocks
+from esat.phases.loop_bodies import with_better_loops
 from esat.phases.memory_plan import plan_memory
 from esat.phases.overwrite import nothing_overwritable
 from esat.phases.row_products import join_row_products
@@ -54,7 +55,8 @@ from esat.runtime.calls import Calls, drive
 from esat.runtime.checked_executable import DebugExecutable
 from esat.runtime.invariants import keep_invariants
 from esat.runtime.kernel_calls import Kernels, compile_kernels
-from esat.runtime.program import Program, Routine, library_routines
+from esat.runtime.loop_routine import LoopRoutine
+from esat.runtime.program import Program, Routine, library_routines, performing_routines
 from esat.runtime.program_in_blocks import InBlocks
 from esat.runtime.tuning import Tuner
 from esat.runtime.variants import Variants
@@ -144,13 +146,15 @@ def _compile(
         original, updated = own_graph(graph)
         kept = graph if isinstance(graph, Graph) else original.clone()
         chosen = mode if isinstance(mode, Mode) else Mode(mode)
-        permissions = Permissions(_donated(graph, donate), updated)
-        original.attach_feature(Supervisor(permissions))
+        permissions = Permissions(donated_positions(graph, donate), updated)
     profile.nodes_before = len(original)
     is_stretched = may_stretch(original)
     device, refusal = _device(chosen)
     with profile.stage("rules", reads=True):
         options = _options(chosen, texts(), expected_shapes(shapes, graph.inputs), device is not None)
+    with profile.stage("bodies"):
+        original = _with_better_loops(original, chosen, options)
+        original.attach_feature(Supervisor(permissions))
     checker = _checker(original, chosen) if chosen.debug else None
     optimized, report = _optimize(original, chosen, options, profile, checker)
     if chosen.autotune and report.resizing is not None and device is None:
@@ -171,6 +175,18 @@ def _compile(
     elif is_stretched:
         executable.ask_of_sizes(WrittenSizes(lambda: own_graph(kept)[0]))
     return executable
+
+
+def _with_better_loops(graph: FunctionGraph, mode: Mode, options: RuleOptions) -> FunctionGraph:
+    """The graph with each body of a loop optimized as a program of its own, inner ones first."""
+
+    def improve(body: FunctionGraph) -> FunctionGraph:
+        own = replace(options, shapes=expected_shapes({}, body.inputs))
+        inner = _with_better_loops(body, mode, options)
+        checker = _checker(inner, mode) if mode.debug else None
+        return _optimize(inner, mode, own, Profile(), checker)[0]
+
+    return with_better_loops(graph, improve)
 
 
 def _linked(
@@ -210,7 +226,9 @@ def _linked(
     source = Kernels(mode.machine, mode.threads, mode.soundness == "exact", _target(mode))
     facts = ShapeFacts(final)
     with profile.stage("routines", "linker"):
-        routines = library_routines(plan, _routines(mode))
+        found = library_routines(plan, _routines(mode))
+        performers = performing_routines(found, facts)
+        routines = {node: routine for node, routine in found.items() if node not in performers}
     with profile.stage("memory plan", "linker"):
         overwritable = source.overwritable if ELEMWISE in rows else nothing_overwritable
         memory = plan_memory(
@@ -219,7 +237,7 @@ def _linked(
     with profile.stage("kernels", "linker"):
         kernels = compile_kernels(memory, source)
     with profile.stage("driver", "linker"):
-        program = Program(final, memory, facts, kernels, routines, mode.threads)
+        program = Program(final, memory, facts, kernels, routines, mode.threads, performers)
         calls = drive(program, variants, second)
     executable = kind(calls, profile)
     executable.optimized = optimized
@@ -282,11 +300,20 @@ def _for_device(report: OptimizationReport, machine: MachineProfile, shapes: Exp
 
 def _routines(mode: Mode) -> Callable[[Apply], Routine | None]:
     """What knows the library routine of a node; some run programs of their own."""
+    alone = Mode(mode, invariants=False)
 
     def link(part: FunctionGraph) -> Executable:
         return _linked(part, mode, _NOTHING, Profile(), in_blocks=False)
 
-    return functools.partial(routine_for, target=_target(mode), threads=mode.threads, link=link)
+    def link_body(body: FunctionGraph) -> Executable:
+        return _linked(body, alone, _NOTHING, Profile(), in_blocks=False)
+
+    def routine(node: Apply) -> Routine | None:
+        if isinstance(node.op, LoopOp):
+            return LoopRoutine(node.op, link_body)
+        return routine_for(node, _target(mode), mode.threads, link)
+
+    return routine
 
 
 def _link_again(
@@ -352,30 +379,6 @@ def _variants(
             return _linked(graph, mode, permissions, Profile())
 
     return Variants(resizing, build, mode.variants)
-
-
-def own_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[SharedVariable, ...]]:
-    """A copy of the graph that compilation may use, and the variables its last outputs update."""
-    if isinstance(graph, Graph):
-        return graph.function_graph(), graph.updated
-    if isinstance(graph, FunctionGraph):
-        unused = [variable for variable in graph.inputs if not graph.clients[variable]]
-        if unused:
-            names = ", ".join(map(str, unused))
-            raise GraphError(f"nothing depends on the input {names}")
-        return graph.clone(), ()
-    reason = f"esat.compile takes an esat.Graph or a FunctionGraph, not {type(graph).__name__}"
-    raise GraphError(f"{reason}; write esat.compile(esat.Graph(inputs, outputs))")
-
-
-def _donated(graph: Graph | FunctionGraph, donate: Iterable[Variable]) -> frozenset[int]:
-    """Positions of donated inputs."""
-    positions = {variable: position for position, variable in enumerate(graph.inputs)}
-    given = [donate] if isinstance(donate, Variable) else list(donate)
-    for variable in given:
-        if not isinstance(variable, Variable) or variable not in positions:
-            raise GraphError(f"only inputs of the graph can be donated; {variable!r} is none")
-    return frozenset(positions[variable] for variable in given)
 
 
 def _kernel_rules(mode: Mode, rules: KernelRules = codegen) -> KernelRules | None:

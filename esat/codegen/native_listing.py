@@ -113,10 +113,26 @@ class _StepLines:
                     f"chosen_{number} from {self.place(place)} by {strides} bytes"
                     for number, place, strides in step.cursors
                 )
-                yield f"for index in ndindex{step.sizes}:  # {moving}"
+                yield f"{self.head(step)}  # {moving}" if moving else self.head(step)
                 yield from ("    " + line for line in self.lines(step.steps, kernel))
+                yield from self.handed(step)
             else:
                 yield self.line(step, kernel)
+
+    def head(self, step: RepeatedSteps) -> str:
+        """The line that begins a loop."""
+        control = step.control
+        if control is None:
+            return f"for index in ndindex{step.sizes}:"
+        steps = str(step.sizes[0]) if control.limit is None else self.place(control.limit)
+        if control.condition is not None:
+            return f"while {self.place(control.condition)}:  # at most {steps} steps"
+        return f"for index in {'reversed(' * control.reverse}range({steps}){')' * control.reverse}:"
+
+    def handed(self, step: RepeatedSteps) -> Iterator[str]:
+        """The lines that hand places on, at the end of a loop."""
+        for number, place, after in () if step.control is None else step.control.handed:
+            yield f"    chosen_{number} = chosen_{after}  # {self.place(place)} before the first step"
 
     def line(self, step: Step, kernel: str) -> str:
         if isinstance(step, KernelStep):

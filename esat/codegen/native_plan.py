@@ -189,19 +189,48 @@ class GuardedSteps:
 
 
 @record(frozen=True)
+class LoopControl:
+    """What else there is to say of steps that run along one axis, where it is a loop of the user's.
+
+    Attributes
+    ----------
+    handed
+        Of each place that is handed on: the number by which steps name it, the first one, and the number of
+        the place that it is after a run.
+    limit
+        An integer of 64 bits: how often steps run at most.
+    condition
+        A bool: whether there is a run, looked at before each.
+    count
+        Where an integer of 64 bits goes: how many runs there were.
+    reverse
+        Whether cursors begin at their last places.
+    """
+
+    handed: tuple[tuple[int, Place, int], ...] = ()
+    limit: Place | None = None
+    condition: Place | None = None
+    count: Place | None = None
+    reverse: bool = False
+
+
+@record(frozen=True)
 class RepeatedSteps:
-    """Steps that run once for each index of axes of these sizes, none of which is 0.
+    """Steps that run once for each index of axes of these sizes.
 
     Attributes
     ----------
     cursors
         Of each place that moves on: the number by which steps name it, the first one, and bytes along each
         axis.
+    control
+        Of a loop of the user's, which has one axis.
     """
 
     sizes: tuple[int, ...]
     cursors: tuple[tuple[int, Place, tuple[int, ...]], ...]
     steps: tuple[Step, ...]
+    control: LoopControl | None = None
 
 
 Step: TypeAlias = (

@@ -23,6 +23,7 @@ from esat.codegen.native_plan import (
     DeterminantStep,
     GuardedSteps,
     KernelStep,
+    LoopControl,
     MoveStep,
     PermutationStep,
     Place,
@@ -61,7 +62,8 @@ class NativeStepWriter(BodyWriter):
             if isinstance(step, ChoiceStep):
                 self.starts["chosen", step.number] = self.value("alloca ptr")
             elif isinstance(step, RepeatedSteps):
-                for number, *_ in step.cursors:
+                handed = () if step.control is None else step.control.handed
+                for number, *_ in (*step.cursors, *handed):
                     self.starts["chosen", number] = self.value("alloca ptr")
 
     def run_steps(self, steps: Sequence[Step]) -> None:
@@ -90,6 +92,8 @@ class NativeStepWriter(BodyWriter):
                 places = ", ".join(f"ptr {self.address(place)}" for place in (step.then, step.otherwise))
                 found = self.value(f"select i1 {condition}, {places}")
                 self.line(f"store ptr {found}, ptr {self.starts['chosen', step.number]}")
+            elif isinstance(step, RepeatedSteps) and step.control is not None:
+                self._loop(step, step.control)
             elif isinstance(step, RepeatedSteps):
                 self._repeat(step, [self.address(place) for _, place, _ in step.cursors])
             else:
@@ -166,6 +170,48 @@ class NativeStepWriter(BodyWriter):
             f" label %{after}, label %{again}"
         )
         self.begin(after)
+
+    def _loop(self, step: RepeatedSteps, control: LoopControl) -> None:
+        """A loop along one axis, which may end before its size, and hands places on."""
+        starts = [self.address(place) for _, place, _ in step.cursors]
+        for number, place, _ in control.handed:
+            self.line(f"store ptr {self.address(place)}, ptr {self.starts['chosen', number]}")
+        limit = str(step.sizes[0])
+        if control.limit is not None:
+            told = self.value(f"load i64, ptr {self.address(control.limit)}")
+            fewer = self.value(f"icmp slt i64 {told}, {limit}")
+            limit = self.value(f"select i1 {fewer}, i64 {told}, i64 {limit}")
+        before, again, runs, after = (self.name(name) for name in ("before", "again", "runs", "after"))
+        ends = self.name("ends")
+        index, following = (f"%{self.name(name)}" for name in ("index", "following"))
+        self.line(f"br label %{before}")
+        self.begin(before)
+        self.line(f"br label %{again}")
+        self.begin(again)
+        self.line(f"{index} = phi i64 [ 0, %{before} ], [ {following}, %{ends} ]")
+        goes_on = self.value(f"icmp slt i64 {index}, {limit}")
+        if control.condition is not None:
+            goes_on = self.value(f"and i1 {goes_on}, {self._bool(control.condition)}")
+        self.line(f"br i1 {goes_on}, label %{runs}, label %{after}")
+        self.begin(runs)
+        at = index
+        if control.reverse:
+            at = self.value(f"sub i64 {self.value(f'sub i64 {limit}, 1')}, {index}")
+        for (number, _, (stride,)), start in zip(step.cursors, starts, strict=True):
+            moved = self.value(f"mul i64 {at}, {stride}")
+            there = self.value(f"getelementptr i8, ptr {start}, i64 {moved}")
+            self.line(f"store ptr {there}, ptr {self.starts['chosen', number]}")
+        self._write(step.steps)
+        found = [self.value(f"load ptr, ptr {self.starts['chosen', one]}") for *_, one in control.handed]
+        for (number, *_), one in zip(control.handed, found, strict=True):
+            self.line(f"store ptr {one}, ptr {self.starts['chosen', number]}")
+        self.line(f"br label %{ends}")
+        self.begin(ends)
+        self.line(f"{following} = add i64 {index}, 1")
+        self.line(f"br label %{again}")
+        self.begin(after)
+        if control.count is not None:
+            self.line(f"store i64 {index}, ptr {self.address(control.count)}")
 
     def _call_routine(self, step: RoutineStep) -> None:
         arguments = [f"ptr {self.address(place)}" for place in step.pointers]

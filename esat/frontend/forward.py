@@ -111,4 +111,6 @@ def transposed_vjp(node: Apply, tangents: Sequence[Variable | None]) -> list[Var
     return [None if seed is None else next(results) for seed in seeds]
 
 
-register_functions({"transposed_vjp": transposed_vjp, "zero_tangent": zero_tangent})
+register_functions(
+    {"push_forward": push_forward, "transposed_vjp": transposed_vjp, "zero_tangent": zero_tangent}
+)

@@ -125,6 +125,30 @@ class Graph:
         return FunctionGraph(self.inputs, self._results())
 
 
+def own_graph(graph: Graph | FunctionGraph) -> tuple[FunctionGraph, tuple[SharedVariable, ...]]:
+    """A copy of the graph that compilation may use, and the variables its last outputs update."""
+    if isinstance(graph, Graph):
+        return graph.function_graph(), graph.updated
+    if isinstance(graph, FunctionGraph):
+        unused = [variable for variable in graph.inputs if not graph.clients[variable]]
+        if unused:
+            names = ", ".join(map(str, unused))
+            raise GraphError(f"nothing depends on the input {names}")
+        return graph.clone(), ()
+    reason = f"esat.compile takes an esat.Graph or a FunctionGraph, not {type(graph).__name__}"
+    raise GraphError(f"{reason}; write esat.compile(esat.Graph(inputs, outputs))")
+
+
+def donated_positions(graph: Graph | FunctionGraph, donate: Iterable[Variable]) -> frozenset[int]:
+    """Positions of donated inputs."""
+    positions = {variable: position for position, variable in enumerate(graph.inputs)}
+    given = [donate] if isinstance(donate, Variable) else list(donate)
+    for variable in given:
+        if not isinstance(variable, Variable) or variable not in positions:
+            raise GraphError(f"only inputs of the graph can be donated; {variable!r} is none")
+    return frozenset(positions[variable] for variable in given)
+
+
 def _pairs(given: Pairs | None) -> list[tuple[Any, Any]]:
     if given is None:
         return []

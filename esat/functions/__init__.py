@@ -7,11 +7,13 @@ guards   code written for the structure of arguments and results
 jitted   ``esat.jit``: which program a call runs
 differentiation  derivatives and batches of functions that are traced
 transformations  functions of functions
+traced_loops     loops whose body is traced once
 ======== =======================================================================
 """
 
 from esat.frontend.tracing.namespace import register_tracing
 from esat.functions.jitted import Jitted, jit
+from esat.functions.traced_loops import fori_loop, map, scan, while_loop
 from esat.functions.transformations import (
     CustomGradient,
     checkpoint,
@@ -26,8 +28,8 @@ from esat.functions.transformations import (
 )
 
 __all__ = [
-    "CustomGradient", "Jitted", "checkpoint", "grad", "hessian", "jacobian", "jit", "jvp", "linearize",
-    "value_and_grad", "vjp", "vmap",
+    "CustomGradient", "Jitted", "checkpoint", "fori_loop", "grad", "hessian", "jacobian", "jit", "jvp",
+    "linearize", "map", "scan", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 register_tracing()

@@ -19,7 +19,7 @@ from esat.phases.placement import Placement
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.transfer import Side
 from esat.runtime.kernel_calls import KernelSource, compile_kernels
-from esat.runtime.program import KernelCall, Program, Routine, library_routines
+from esat.runtime.program import KernelCall, Program, Routine, library_routines, performing_routines
 
 
 class SidedKernels:
@@ -81,7 +81,9 @@ def link_placed(
     facts = ShapeFacts(graph)
     there = {group.nodes[0] for group in plan.groups if group.side == "device" and group.kind != "transfer"}
     # Library calls on the device make their own results: cupy's pool gives memory by a look-up.
-    routines = library_routines(plan, lambda node: None if node in there else routine_for(node))
+    found = library_routines(plan, lambda node: None if node in there else routine_for(node))
+    performers = performing_routines(found, facts)
+    routines = {node: routine for node, routine in found.items() if node not in performers}
     forms = {node: device_form(node, device) for node in there}
     source = SidedKernels(host, CudaKernels(device, contract))
     memory = plan_memory(
@@ -92,6 +94,6 @@ def link_placed(
         permissions=permissions,
         overwritable=source.overwritable if in_place else nothing_overwritable,
     )
-    program = Program(graph, memory, facts, compile_kernels(memory, source), routines, threads)
+    program = Program(graph, memory, facts, compile_kernels(memory, source), routines, threads, performers)
     known = {node: form for node, form in forms.items() if form is not None}
     return calls_of(PlacedProgram(program, device, known, placement.choice.ends.results))

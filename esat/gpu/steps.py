@@ -325,7 +325,7 @@ class _Maker:
         return run
 
     def _host_library(self, node: Apply) -> Action:
-        perform = performer(node.op, self.program.threads)
+        perform = self.program.performers.get(node) or performer(node.op, self.program.threads)
         checks = [ResultCheck(node, place) for place in range(len(node.outputs))]
         destroyed = frozenset(destroyed_positions(node.op))
         may_draw = self._is_sent(node.outputs[-1])

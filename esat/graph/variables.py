@@ -13,6 +13,7 @@ from esat.graph.callers import node_line
 from esat.graph.methods import Methods
 from esat.graph.traversal import toposort
 from esat.graph.types import TensorType, Type, may_stand_for
+from esat.graph.watching import note
 
 if TYPE_CHECKING:
     from esat.graph.function_graph import Client
@@ -300,6 +301,7 @@ class Apply:
                 raise GraphError(f"Apply({op}): output {output} already belongs to {output.owner}")
             output.owner = self
             output.index = position
+        note(self)
 
     def clone_with(self, inputs: Sequence[Variable]) -> Apply:
         """The same op and output types on other inputs of compatible types."""

@@ -427,6 +427,8 @@ class _Fusion:
             kind: GroupKind = "kernel" if "kernel" in kinds else "library" if "library" in kinds else "view"
             inputs, outputs = self._boundary(members)
             nodes = tuple(self.nodes[member] for member in members)
+            if kind == "library":  # which makes all of its results, and needs places for them
+                outputs = tuple(nodes[0].outputs)
             yield Group(kind, nodes, inputs, outputs, self._guard(members[0]))
 
 

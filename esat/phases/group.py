@@ -54,7 +54,7 @@ class Group:
         included, in order of first use.
     outputs
         Variables computed here that are read outside the group, or are outputs of the graph, in
-        order of computation.
+        order of computation; of a library step all its results.
     guard
         The conditions under which the group runs. Where none of them holds, nothing reads its outputs.
     side

@@ -26,6 +26,7 @@ from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, Solve
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.linalg.whitening import Whiten
+from esat.ops.loops.record import Scan, While
 from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.random.variable import RandomVariable
 from esat.ops.searching import SearchSorted
@@ -49,6 +50,7 @@ ROUTINES: frozenset[type[Op]] = frozenset(
         *(Inverse, TriangularInverse, Determinant, SignLogDeterminant),
         *(Sort, Cumulative, SearchSorted),
         *(NumberVariable, Integers),
+        *(Scan, While),
         *(Eigenvectors, Eigenvalues, SVD, SingularValues, QR, LU),
     }
 )

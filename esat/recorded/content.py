@@ -15,7 +15,14 @@ from esat.codegen.ground.engines import engine_of, initialize
 from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
 from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.native_call import NativeRecipe, owned_parts
-from esat.codegen.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
+from esat.codegen.native_plan import (
+    ArraySpecification,
+    KernelStep,
+    LoopControl,
+    Place,
+    RoutineStep,
+    Step,
+)
 from esat.errors import CompileError
 from esat.records import record
 
@@ -138,6 +145,9 @@ class _Encoder:
             return {"dtype": value.str}
         if isinstance(value, tuple):
             return [self._value(one) for one in value]
+        if isinstance(value, LoopControl):
+            content = {one.name: self._value(getattr(value, one.name)) for one in fields(value)}
+            return {"step": LoopControl.__name__, "content": content}
         return self._step(value) if isinstance(value, Step) else value
 
     def _place(self, place: Place) -> list[Any]:
@@ -287,7 +297,7 @@ class _Decoder:
         return Place(kind, number, offset)
 
 
-_STEPS: Mapping[str, Any] = {one.__name__: one for one in get_args(Step)}
+_STEPS: Mapping[str, Any] = {one.__name__: one for one in (*get_args(Step), LoopControl)}
 _shared: list[Any] = []
 """Engines with code that several kernels call, by names known to all engines: it stays."""
 

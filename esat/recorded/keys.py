@@ -22,7 +22,7 @@ from llvmlite import binding
 
 from esat.extract.machine import profile_path
 from esat.frontend.graph import Graph
-from esat.graph import Apply, Constant, SharedVariable, TensorType, Variable
+from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.graph.random_type import RandomState, RandomType
 from esat.graph.registry import is_of_package
@@ -54,6 +54,8 @@ def graph_key(
     NotKeyedError
         Where the graph has ops, types or constants that no key stands for.
     """
+    if graph.givens:
+        raise NotKeyedError("a graph with givens")
     numbering = _Numbering(graph)
     expected = {numbering.number(variable): tuple(shape) for variable, shape in shapes.items()}
     key = digest_of([_process(), mode.lower(), repr(sorted(expected.items())), *numbering.lines])
@@ -63,21 +65,20 @@ def graph_key(
 class _Numbering:
     """A graph as lines of text, and the numbers that these give its variables."""
 
-    def __init__(self, graph: Graph) -> None:
-        if graph.givens:
-            raise NotKeyedError("a graph with givens")
+    def __init__(self, graph: Graph | FunctionGraph) -> None:
         self._numbers: dict[Variable, int] = {}
         self._bytes = 0
         self.shared: list[SharedVariable] = []
         self.lines: list[str] = []
         for variable in graph.inputs:
             self._add(variable, f"input {_type(variable)} {variable.name!r}")
-        results = [*graph.outputs, *(value for _, value in graph.updates)]
-        for node in toposort(results, graph.inputs):
+        pairs = graph.updates if isinstance(graph, Graph) else ()
+        for node in toposort([*graph.outputs, *(value for _, value in pairs)], graph.inputs):
             self._add_node(node)
         outputs = [self.number(variable) for variable in graph.outputs]
-        updates = [(self.number(target), self.number(value)) for target, value in graph.updates]
-        self.lines.append(f"outputs {outputs} single {graph.single_output} updates {updates}")
+        updates = [(self.number(target), self.number(value)) for target, value in pairs]
+        self.lines.append(f"outputs {outputs} single {graph.single_output} updates {updates}"
+                          if isinstance(graph, Graph) else f"outputs {outputs}")  # fmt: skip
 
     def number(self, variable: Variable) -> int:
         """A variable's number; one that no node computes gets its own line when it is first named."""
@@ -131,6 +132,11 @@ def _described(value: object) -> str:
         return str(value)
     if isinstance(value, Op) and is_of_package(value):
         return f"op {value.name}"
+    if isinstance(value, FunctionGraph):  # the body of a loop
+        body = _Numbering(value)
+        if body.shared:
+            raise NotKeyedError("a body with shared variables")
+        return f"body {digest_of(body.lines)}"
     if callable(value) and (named := _function(value)) is not None:
         return named
     kind = type(value)

@@ -16,10 +16,11 @@ from esat.codegen.threads.chosen_calls import ChosenCalls
 from esat.graph import Constant, TensorType, Variable
 from esat.graph.random_type import RandomType
 from esat.records import record
-from esat.runtime.buffers import Allocator, ScratchFrames, allocator, pool_of
+from esat.runtime.buffers import Allocator, allocator, pool_of
 from esat.runtime.dispatch import CallsLeft, Run, Way
+from esat.runtime.loop_routine import LoopRoutine
 from esat.runtime.native_memory import has_one_thread, made_in, returned
-from esat.runtime.native_steps import NativeSteps, may_be_step
+from esat.runtime.native_steps import NativeSteps, are_known, may_be_step, taken
 from esat.runtime.native_views import Shape
 from esat.runtime.program import Program
 from esat.runtime.shared_values import value_of, with_values
@@ -94,7 +95,9 @@ def _nobody(_function: Run) -> None:
 
 
 def _calls_before(program: Program) -> int:
-    """How many calls the driver runs before the native function is made."""
+    """How many calls the driver runs before the native function is made: none of a loop, of many steps."""
+    if any(isinstance(routine, LoopRoutine) for routine in program.routines.values()):
+        return 0
     through_python = sum(
         group.kind == "library" and group.nodes[0] not in program.routines for group in program.steps
     )
@@ -175,7 +178,7 @@ def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> 
     if any(value for (kind, _), value in facts.items() if kind == "error"):
         return None
     shapes, frames = table.shapes(key), known[-1]
-    if not _are_known(program, shapes):
+    if not are_known(program, shapes):
         return None
     scratch = frames.plan.peak_bytes
     unlocked = _bytes_from_outside(program, shapes) + scratch > LARGEST
@@ -188,7 +191,7 @@ def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> 
     large = {variable: value for (kind, variable), value in facts.items() if kind == "large" and value}
 
     def recipe(threads: int) -> NativeRecipe | None:
-        frame = _taken(frames)  # of each its own: several Python threads may call both at once
+        frame = taken(frames)  # of each its own: several Python threads may call both at once
         return NativeSteps(program, shapes, values, frame, kept, unlocked, large, threads).recipe()
 
     return _Making(large, recipe)
@@ -216,15 +219,6 @@ def _chosen(
     return ChosenCalls(program.threads, alone, together, program.threaded[next(iter(large))], otherwise)
 
 
-def _are_known(program: Program, shapes: Mapping[Variable, Shape]) -> bool:
-    """Whether the shapes of the arguments decide all others, which they do not for ``x[:n]``."""
-    return all(
-        isinstance(variable, Constant) or not isinstance(variable.type, TensorType) or variable in shapes
-        for group in program.steps
-        for variable in (*group.reads, *group.outputs)
-    )
-
-
 def _bytes_from_outside(program: Program, shapes: Mapping[Variable, Shape]) -> int:
     """Bytes that a call reads of what it does not make, and that it returns."""
     working = [group for group in program.steps if group.kind != "view"]
@@ -237,14 +231,6 @@ def _bytes_moved(program: Program, shapes: Mapping[Variable, Shape]) -> int:
     """Bytes that the steps of a call read and write, one after the other."""
     working = [group for group in program.steps if group.kind != "view"]
     return sum(_bytes(variable, shapes) for group in working for variable in (*group.reads, *group.outputs))
-
-
-def _taken(frames: ScratchFrames) -> tuple[np.ndarray[Any, Any], ...]:
-    """A frame that is no longer the driver's."""
-    try:
-        return frames.idle.pop()
-    except IndexError:
-        return frames.make()
 
 
 def _refuse(*_arguments: Any, **_named: Any) -> Any:

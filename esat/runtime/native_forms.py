@@ -33,6 +33,7 @@ from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, Solve
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.linalg.whitening import Whiten
+from esat.ops.loops.record import Scan, While
 from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.searching import SearchSorted
 from esat.ops.sorting import Sort
@@ -58,6 +59,7 @@ from esat.runtime.native_linalg import (
     whitened,
 )
 from esat.runtime.native_lines import running_lines, searched, sorted_lines
+from esat.runtime.native_loops import loop
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native_products import product, row_blocks, rows_product
 from esat.runtime.native_structured import structured_product
@@ -328,5 +330,7 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         RowsProduct: rows_product,
         NormalProduct: rows_product,
         RowBlocks: row_blocks,
+        Scan: loop,
+        While: loop,
     }
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from esat.graph import Constant, TensorType, Variable
 from esat.graph.random_type import RandomType
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.view import Reshape
+from esat.records import record
 from esat.runtime.native_views import NativeView, Shape, contiguous
 from esat.runtime.program import Program
+from esat.runtime.signatures import SignatureTable
 
 
 class NoNativeFormError(Exception):
@@ -83,6 +86,23 @@ def _moved(
     return MoveStep(target.place, source.place, dtype, sizes, near, far, adds, converted=converted)
 
 
+@record(frozen=True, eq=False)
+class Inside:
+    """Where a program runs that is a step of a loop.
+
+    Attributes
+    ----------
+    around
+        The memory of the program that has the loop.
+    inputs, outputs
+        Where its arguments are, and where its results go. The latter are places of nothing else.
+    """
+
+    around: NativeMemory
+    inputs: Sequence[Place]
+    outputs: Sequence[Place]
+
+
 class NativeMemory:
     """Places of the values of a program for one combination of shapes.
 
@@ -94,6 +114,8 @@ class NativeMemory:
         Scratch arrays, which are the function's from now on.
     unlocked
         Whether other Python threads run while steps do.
+    inside
+        Of a program that is a step of a loop: where it runs.
 
     Attributes
     ----------
@@ -103,7 +125,11 @@ class NativeMemory:
         Owners of code and numbers, and arrays that each call writes before it reads them.
     own_bytes
         Bytes of memory that was made besides the frame.
+    steps_inside
+        Gives the steps of another program, for the shapes of a key of its table, as those of a loop.
     """
+
+    steps_inside: Callable[[Program, SignatureTable, tuple[Shape, ...], Inside], list[Step]]
 
     def __init__(
         self,
@@ -112,11 +138,13 @@ class NativeMemory:
         values: Mapping[Variable, Any],
         frame: Sequence[np.ndarray[Any, Any]],
         unlocked: bool = False,
+        inside: Inside | None = None,
     ) -> None:
         self.program = program
         self.shapes = shapes
         self.values = {variable: np.ascontiguousarray(value) for variable, value in values.items()}
         self.unlocked = unlocked
+        self.around = None if inside is None else inside.around
         self.kept: list[object] = [tuple(self.values.values())]
         self.changing: list[np.ndarray[Any, Any]] = list(frame)
         self.libraries: dict[tuple[int, int], None] = {}
@@ -127,8 +155,11 @@ class NativeMemory:
         self._fresh = frozenset(program.memory.fresh)
         self._lasting = False
         self._choices = 0
-        for number, variable in enumerate(self.leaves):
-            self._places[variable] = Place("input", number)
+        given = [Place("input", number) for number in range(len(self.leaves))]
+        self.outputs = [Place("output", number) for number in range(len(returned(program)))]
+        if inside is not None:
+            given, self.outputs = list(inside.inputs), list(inside.outputs)
+        self._places.update(zip(self.leaves, given, strict=True))
         for variable, array in (*self.values.items(), *zip(program.memory.scratch, frame, strict=True)):
             self._places[variable] = Place("fixed", int(array.ctypes.data))
         self._own = {int(array.ctypes.data) for array in frame}
@@ -140,7 +171,7 @@ class NativeMemory:
         for number, output in enumerate(returned(self.program)):
             base = made_in(self.program, output)
             if base in made and base not in self._places and self._size(base) == self._size(output):
-                self._places[base] = Place("output", number)
+                self._places[base] = self.outputs[number]
 
     def _size(self, variable: Variable) -> int:
         return int(np.prod(self.shape(variable), dtype=np.int64))
@@ -186,7 +217,8 @@ class NativeMemory:
 
     def _whole(self, place: Place, variable: Variable) -> NativeView:
         shape = self.shape(variable)
-        return NativeView(place, shape, contiguous(shape), variable.tensor_type.numpy_dtype.itemsize)
+        view = NativeView(place, shape, contiguous(shape), variable.tensor_type.numpy_dtype.itemsize)
+        return replace(view, alone=True) if place.kind == "chosen" and place in self.outputs else view
 
     def _place(self, base: Variable) -> Place:
         if base not in self._places:
@@ -238,6 +270,8 @@ class NativeMemory:
 
     def choice(self) -> int:
         """The number of a new choice."""
+        if self.around is not None:
+            return self.around.choice()
         self._choices += 1
         return self._choices
 
@@ -289,7 +323,9 @@ class NativeMemory:
         """Whether the program may change what is there."""
         if place.kind == "input":
             return self.leaves[place.number] in self.program.overwritten
-        return place.kind == "output" or (place.kind == "fixed" and place.number in self._own)
+        if place.kind == "fixed" and place.number in self._own:
+            return True
+        return replace(place, offset=0) in [replace(one, offset=0) for one in self.outputs]
 
     def keep_alone(self, package: Package) -> None:
         """See to it that a library has one thread while steps run.
@@ -303,10 +339,19 @@ class NativeMemory:
         if self.unlocked and not (has_one_thread(self.program) and functions is not None):
             raise NoNativeFormError
 
+    def take(self, inner: NativeMemory) -> None:
+        """Have what a program inside needs: code, numbers and memory."""
+        self.kept += inner.kept
+        self.changing += inner.changing
+        self.libraries.update(inner.libraries)
+        self.own_bytes += inner.own_bytes
+
     def refuses(self) -> None:
         """A step may refuse values, so that the driver repeats the call: nothing lasting has changed yet."""
         if self._lasting:
             raise NoNativeFormError
+        if self.around is not None:
+            self.around.refuses()
 
     def changes_lasting(self) -> None:
         """What a step has changed outlives the call."""

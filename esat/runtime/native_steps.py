@@ -12,13 +12,15 @@ import numpy as np
 from esat.codegen.native_call import NativeRecipe
 from esat.codegen.native_plan import ArraySpecification, GuardedSteps, KernelStep, Step
 from esat.codegen.threads import pool_address
-from esat.graph import Variable
+from esat.graph import Constant, TensorType, Variable
 from esat.phases.group import Group
+from esat.runtime.buffers import ScratchFrames
 from esat.runtime.kernel_calls import FittedVariants, LaterVariants
 from esat.runtime.native_forms import form_of
-from esat.runtime.native_memory import NativeMemory, NoNativeFormError, returned
+from esat.runtime.native_memory import Inside, NativeMemory, NoNativeFormError, returned
 from esat.runtime.native_views import NativeView, Shape
 from esat.runtime.program import Program
+from esat.runtime.signatures import SignatureTable
 from esat.runtime.threads import CallsOfShapes
 
 LARGEST_OWN = 1 << 26
@@ -47,6 +49,8 @@ class NativeSteps:
         First result of a kernel -> its calls, where several threads could share its work.
     threads
         How many share the work of large kernels.
+    inside
+        Of a program that is a step of a loop: where it runs.
     """
 
     def __init__(
@@ -59,11 +63,13 @@ class NativeSteps:
         unlocked: bool = False,
         large: Mapping[Variable, CallsOfShapes] | None = None,
         threads: int = 1,
+        inside: Inside | None = None,
     ) -> None:
         self.program = program
         self.large, self.threads = large or {}, threads
         self.bases = tuple(kept)
-        self.memory = NativeMemory(program, shapes, values, frame, unlocked)
+        self.memory = NativeMemory(program, shapes, values, frame, unlocked, inside)
+        self.memory.steps_inside = self._steps_inside
 
     def recipe(self) -> NativeRecipe | None:
         """What the native function does; None where a step needs more than its kernel or routine.
@@ -94,6 +100,25 @@ class NativeSteps:
             tuple(map(len, parts)),
         )
 
+    def _steps_inside(
+        self, program: Program, table: SignatureTable, key: tuple[Shape, ...], inside: Inside
+    ) -> list[Step]:
+        """What a step of a loop does: a program for the shapes of a key, in one thread."""
+        known = table.records[key]
+        facts = dict(zip(program.record_facts, known, strict=False))
+        shapes = table.shapes(key)
+        has_error = any(value for (kind, _), value in facts.items() if kind == "error")
+        if has_error or program.shared or not are_known(program, shapes):
+            raise NoNativeFormError
+        values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
+        inner = NativeSteps(
+            program, shapes, values, taken(known[-1]), (), self.memory.unlocked, inside=inside
+        )
+        steps = itertools.chain(*(inner._steps(group) for group in program.steps))
+        found = [*steps, *inner._returns()]
+        self.memory.take(inner.memory)
+        return found
+
     def _steps(self, group: Group) -> list[Step]:
         if group.kind == "kernel":
             steps = self._kernel(group)
@@ -116,10 +141,11 @@ class NativeSteps:
         memory, steps = self.memory, list[Step]()
         for number, output in enumerate(returned(self.program)):
             view = memory.view(output)
-            place = replace(view.place, kind="output", number=number, offset=0)
+            place = memory.outputs[number]
             if view.place != place or not view.is_contiguous:
                 target = memory.specification(output)
                 whole = NativeView(place, target.shape, (), target.dtype.itemsize).reshaped(target.shape)
+                whole = replace(whole, alone=place.kind == "chosen" and view.place != place)
                 steps += memory.move(whole, view, target.dtype)
         values = self.program.graph.outputs[len(returned(self.program)) :]
         for variable, value in zip(self.program.updated, values, strict=True):
@@ -172,3 +198,20 @@ class NativeSteps:
 def _strides(view: NativeView) -> tuple[int, ...] | None:
     """Bytes, of a view that is not contiguous."""
     return None if view.is_contiguous else view.byte_strides
+
+
+def are_known(program: Program, shapes: Mapping[Variable, Shape]) -> bool:
+    """Whether the shapes of the arguments decide all others, which they do not for ``x[:n]``."""
+    return all(
+        isinstance(variable, Constant) or not isinstance(variable.type, TensorType) or variable in shapes
+        for group in program.steps
+        for variable in (*group.reads, *group.outputs)
+    )
+
+
+def taken(frames: ScratchFrames) -> tuple[np.ndarray[Any, Any], ...]:
+    """A frame that is no longer the driver's."""
+    try:
+        return frames.idle.pop()
+    except IndexError:
+        return frames.make()

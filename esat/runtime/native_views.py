@@ -23,6 +23,8 @@ class NativeView:
         In elements; those of axes of size 1 mean nothing.
     within
         All elements among which the view moves, of one in a loop; None for others.
+    alone
+        Whether nothing else is where it is: of a place in a loop where a step writes.
     """
 
     place: Place
@@ -30,6 +32,7 @@ class NativeView:
     strides: tuple[int, ...]
     itemsize: int
     within: NativeView | None = None
+    alone: bool = False
 
     @property
     def is_contiguous(self) -> bool:
@@ -105,7 +108,8 @@ class NativeView:
         if self.within is not None or other.within is not None:
             return (self.within or self).may_overlap(other.within or other)
         if "chosen" in (self.place.kind, other.place.kind):
-            return True
+            same = (self.place.kind, self.place.number) == (other.place.kind, other.place.number)
+            return same or not (self.alone or other.alone)
         if self.place.kind != other.place.kind or (
             self.place.kind != "fixed" and self.place.number != other.place.number
         ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from esat.graph.sparse_type import SparseType
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
+from esat.ops.loops.record import Scan
 from esat.phases.effects import destroyed_positions
 from esat.phases.group import FusionPlan, Group
 from esat.phases.laziness import conditions_first, find_guards
@@ -78,6 +80,8 @@ class KernelCall:
 Routine = Callable[..., Any]
 """A library routine called as ``routine(*inputs, *outputs)``: it fills given C-contiguous outputs. That of an
 op that overwrites an operand gets that operand, of any layout, as its output, and the others as inputs."""
+Performer = Callable[[Sequence[Any]], Sequence[Any]]
+"""Makes the results of an op of its operands."""
 
 
 def library_routines(
@@ -87,6 +91,20 @@ def library_routines(
     nodes = [group.nodes[0] for group in plan.groups if group.kind == "library"]
     found = ((node, routine_for(node)) for node in nodes)
     return {node: routine for node, routine in found if routine is not None}
+
+
+def performing_routines(routines: Mapping[Apply, Routine], facts: ShapeFacts) -> Mapping[Apply, Performer]:
+    """Of routines those that can make their results, for nodes of which nothing tells how large these are:
+    loops of a number of steps that is computed, with a row for each."""
+    return {
+        node: routine.perform  # type: ignore[attr-defined]
+        for node, routine in routines.items()
+        if isinstance(node.op, Scan) and node.op.kept and not _is_decided(node.inputs[0], facts)
+    }
+
+
+def _is_decided(variable: Variable, facts: ShapeFacts) -> bool:
+    return isinstance(variable, Constant) or variable in facts.decided
 
 
 @record(frozen=True, eq=False)
@@ -107,6 +125,8 @@ class Program:
         For library nodes that have one, the routine that writes into a given buffer.
     threads
         The most that steps may use; None for what numba's settings say at each call.
+    performers
+        For other library nodes that have one, what makes their results in place of their ops.
     """
 
     graph: FunctionGraph
@@ -115,6 +135,7 @@ class Program:
     kernels: Mapping[Group, KernelCall]
     routines: Mapping[Apply, Routine]
     threads: int | None = None
+    performers: Mapping[Apply, Performer] = field(default_factory=dict)
 
     @property
     def updated(self) -> tuple[SharedVariable, ...]:

@@ -202,9 +202,12 @@ class StepWriter:
         self.writer.line("except IndexError:")
         self.writer.line(f"    ({name},) = {perform}(({source},))")
 
+    def _performer(self, node: Apply) -> Any:
+        return self.program.performers.get(node) or performer(node.op, self.program.threads)
+
     def _write_library(self, number: int, node: Apply) -> None:
         self._write_guards(node)
-        perform = self.writer.bind(f"perform_{number}", performer(node.op, self.program.threads))
+        perform = self.writer.bind(f"perform_{number}", self._performer(node))
         results = [self.writer.names[output] for output in node.outputs]
         operands = tuple_text([self.writer.operand(variable) for variable in node.inputs])
         self.writer.line(f"{targets_text(results)} = {perform}({operands})")

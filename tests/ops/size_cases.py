@@ -448,7 +448,39 @@ def _matrix():
     return [esat.matrix("x")]
 
 
+def halved(x):
+    """A loop with a condition, of sums of squares of a matrix."""
+    return esat.while_loop(lambda v: (v**2).sum() > 0.3, lambda v: v / 2, x, max_steps=9)
+
+
+def halved_by_python(x):
+    while (x**2).sum() > 0.3:
+        x = x / 2
+    return x
+
+
+def running(x, reverse=False):
+    """A loop over the rows of a matrix."""
+    step = lambda c, row: (np.tanh(c) + row, c * row)
+    return esat.scan(step, esat.zeros((x.shape[1],)), x, reverse=reverse)
+
+
+def running_by_python(x, reverse=False):
+    c, rows = np.zeros(x.shape[1]), np.zeros(x.shape)
+    for place in reversed(range(len(x))) if reverse else range(len(x)):
+        rows[place] = c * x[place]
+        c = np.tanh(c) + x[place]
+    return c, rows
+
+
+LOOPS = {
+    "scan": (lambda x: running(x)[0], lambda x: running_by_python(x)[0]),
+    "rows of a scan": (lambda x: running(x, True)[1], lambda x: running_by_python(x, True)[1]),
+    "while_loop": (halved, halved_by_python),
+}
+
 CASES = {
+    "loops": Cases(_matrix, LOOPS, [(numbers(shape),) for shape in MATRICES]),
     "reductions": Cases(_matrix, REDUCTIONS, [(numbers(shape),) for shape in MATRICES]),
     "softmax": Cases(_matrix, SOFTMAX, [(numbers(shape),) for shape in MATRICES]),
     "extrema": Cases(_matrix, EXTREMA, [(numbers(shape),) for shape in FILLED]),

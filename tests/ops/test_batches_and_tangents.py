@@ -32,6 +32,7 @@ from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import SemidefiniteSolve
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.linalg.whitening import WHITEN
+from esat.ops.loops.record import LoopOp
 from esat.ops.random.variable import RandomVariable
 from esat.ops.sparse.record import SparseOp
 from esat.ops.table import ELEMENTWISE
@@ -162,6 +163,15 @@ CASES = {
     "block_diag": (LA.block_diag, [real(2, 1), real(1, 2)]),
     "rfft": (lambda x: esat.real(esat.fft.irfft(esat.fft.rfft(x) * 2j + 1, 4)), [real(2, 4)]),
     "fft": (lambda x: esat.imag(esat.fft.fft(x + 1j * x**2)), [real(2, 4)]),
+    "scan": (lambda x, c: esat.scan(lambda c, r: (c * r + 1.0, c), c, x)[1], [real(3, 2), real(2)]),
+    "scan, the last": (
+        lambda x, c: esat.scan(lambda c, r: (esat.tanh(c) * r, None), c, x, reverse=True)[0],
+        [real(3, 2), real(2)],
+    ),
+    "while_loop": (
+        lambda x: esat.while_loop(lambda v: v.sum() < 50.0, lambda v: v * v + 1.0, x, max_steps=9),
+        [real(3)],
+    ),
     "eye": (lambda n: esat.eye(n.shape[0]) * n, [real(3)]),
     "arange": (lambda n: esat.arange(n.shape[0]) * n, [real(3)]),
 }  # fmt: skip
@@ -337,7 +347,7 @@ def _kinds():
         for kind in _subclasses(Op)
         if kind.__module__.startswith("esat.ops")
         and not issubclass(kind, ELSEWHERE)
-        and kind is not MatrixFunction
+        and kind not in (LoopOp, MatrixFunction)
         and kind.__dict__.get("perform")
     }
 

@@ -19,6 +19,7 @@ from esat.graph.types import TensorType
 from esat.ops.as_written import AsWritten
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.linalg.functions import MatrixFunction, RealFunction
+from esat.ops.loops.record import LoopOp
 from esat.ops.random.variable import RandomVariable
 from ops.size_cases import CASES
 
@@ -173,7 +174,7 @@ def kinds_of(kind):
     return {kind}.union(*map(kinds_of, kind.__subclasses__()))
 
 
-BASES = {RandomVariable, AsWritten, MatrixFunction, RealFunction}
+BASES = {RandomVariable, AsWritten, LoopOp, MatrixFunction, RealFunction}
 """Classes of ops that are only there to be derived from, or that no program keeps."""
 
 
