@@ -118,6 +118,8 @@ class Explanation:
         Matches of the rules that had any.
     offered
         Names of the rules that the mode and the query chose.
+    loops
+        What became of loops of Python's in a traced function, a line each.
     """
 
     parts: tuple[ExplainedValue, ...]
@@ -127,6 +129,7 @@ class Explanation:
     share: float = SHARE
     matches: Mapping[str, int] = field(default_factory=dict, repr=False)
     offered: frozenset[str] = field(default=frozenset(), repr=False)
+    loops: tuple[str, ...] = ()
 
     def why_not(self, rule: str) -> str:
         """What became of a rule: left out, never matched, or what it made and why that was not chosen.
@@ -169,6 +172,7 @@ class Explanation:
         lines = [
             f"predicted: {self.seconds * 1e6:.2f} us a call, {self.seconds_written * 1e6:.2f} us as written",
             *self.regimes,
+            *self.loops,
         ]
         least = self.share * self.seconds
         left = [part for part in self.parts if not self._worth_telling(part, least)]

@@ -410,12 +410,12 @@ class Jitted(Generic[P, R]):
 
     def source(self) -> str:
         """The source of the program that was compiled last."""
-        text: str = self.latest.source()
-        return text
+        return str(self.latest.source())
 
     def explain(self, limit: int = 3, share: float = 0.01) -> Any:
-        """Why the program that was compiled last is what it is; see ``Executable.explain``."""
-        return self.latest.explain(limit, share)
+        """Why the program that was compiled last is what it is, as by ``Executable.explain``; and which of
+        its loops became one op, or why they were unrolled."""
+        return replace(self.latest.explain(limit, share), loops=self._last.loops)  # type: ignore[union-attr]
 
     @property
     def profile(self) -> Any:

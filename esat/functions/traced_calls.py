@@ -19,6 +19,7 @@ from esat.frontend.tracing.layouts import KnownLayout, MemoryLayout, example_of,
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.outside import Outside
 from esat.frontend.tracing.rebinding import Rebinder
+from esat.frontend.tracing.rolling import told_loops
 from esat.frontend.tracing.trace import Path, Trace, tracing
 from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
 from esat.functions.paths import Returned, merged_paths
@@ -162,7 +163,8 @@ def trace_call(
         returned, checks, failed = merged_paths(settings.name, run, set(inputs.values()))
         traced = _results(settings.name, returned.value, inputs, returned.stands)
     outputs = traced.outputs if failed is None else [*traced.outputs, failed]
-    return replace(traced, outputs=outputs, checks=checks, conditions=tuple(conditions))
+    loops = dict.fromkeys(one for trace in traces for one in told_loops(trace))
+    return replace(traced, outputs=outputs, checks=checks, conditions=tuple(conditions), loops=tuple(loops))
 
 
 def _run(

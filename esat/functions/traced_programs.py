@@ -108,6 +108,8 @@ class TracedFunction:
         Errors of the user's that a call may raise: where there are such, the last output is whether one is.
     conditions
         Of numbers, that decided.
+    loops
+        What became of loops of Python's, a line each.
     """
 
     name: str
@@ -119,6 +121,7 @@ class TracedFunction:
     written: tuple[tuple[int, int], ...]
     checks: tuple[RunTimeCheck, ...] = ()
     conditions: tuple[NumberCondition, ...] = ()
+    loops: tuple[str, ...] = ()
 
     def argument(self, place: int) -> str:
         """How messages call a leaf of the arguments."""
@@ -136,6 +139,8 @@ class Specialization:
     ----------
     executable
         What runs; None where nothing depends on the arguments.
+    loops
+        What became of loops of Python's, a line each.
     for_twins
         What runs instead where an array that is written to is given twice.
     simple
@@ -144,6 +149,7 @@ class Specialization:
 
     def __init__(self, traced: TracedFunction, executable: Executable | None, takes: tuple[int, ...]) -> None:
         self.executable = executable
+        self.loops = traced.loops
         self.for_twins: Callable[[Sequence[Any]], Any] | None = None
         self._traced = traced
         self._takes = takes

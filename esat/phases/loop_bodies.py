@@ -104,6 +104,7 @@ def _improved(
     parts = LoopParts.of(node.clone_with(operands))
     carries, between = list(parts.carries), parts.count_of_results()
     flags = [output in used for output in node.outputs]
+    parts.forget_gradients()
     last = dict(zip(carries, node.outputs, strict=False))
     rows = [output for output in node.outputs[between:] if output in used]
     control = node.outputs[len(carries) : between]

@@ -121,6 +121,8 @@ class TracedArray(TracedOperators):
         self.key = key
         self.version = 0
         self.is_scalar = is_scalar
+        if self._trace is not None:
+            self._trace.live.append(weakref.ref(self))
 
     # ---- the value, and what changes it
 
@@ -155,6 +157,19 @@ class TracedArray(TracedOperators):
     @property
     def variable(self) -> Variable:
         return as_variable(self.value)
+
+    @property
+    def held(self) -> Value | None:
+        """What it holds by itself; None for a view."""
+        return self._value if self._base is None else None
+
+    def exchange(self, value: Variable) -> None:
+        """Hold another Variable, which is known to be of equal value."""
+        self._value = value
+
+    def look_again(self) -> None:
+        """Of a view: have the value from the base, of which another Variable may stand for it."""
+        self._seen = -1
 
     def assign(self, value: Value) -> None:
         """Replace all that it holds.

@@ -8,6 +8,7 @@ known.
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -48,11 +49,22 @@ _COMPLEX = (
 class TracedNumber(WeakNumber):
     """A Python number within a traced function."""
 
-    __slots__ = ("_trace",)
+    __slots__ = ("__weakref__", "_trace")
 
     def __init__(self, variable: Variable, kind: type) -> None:
         super().__init__(variable, kind)
         self._trace = current_trace()
+        if self._trace is not None:
+            self._trace.live.append(weakref.ref(self))
+
+    @property
+    def held(self) -> Variable:
+        """The scalar."""
+        return self._variable
+
+    def exchange(self, variable: Variable) -> None:
+        """Stand for another scalar, which is known to be of equal value."""
+        self._variable = variable
 
     @property
     def variable(self) -> Variable:

@@ -37,6 +37,7 @@ from esat.frontend.tracing.namespace import (
     ufunc_of_lists,
 )
 from esat.frontend.tracing.outside import Outside, is_users_file
+from esat.frontend.tracing.rolling import rolled
 from esat.frontend.tracing.sources import CALLED, ITEM, ITERATED, OPERATION, READ, asking
 from esat.frontend.tracing.user_objects import UserObjects
 
@@ -87,7 +88,7 @@ class Rebinder:
         self.builtins = {
             **vars(builtins), **NAMED_BUILTINS,
             "__import__": self._import, CALLED: self.called, READ: objects.read, ITEM: objects.item,
-            OPERATION: objects.operation, ITERATED: objects.iterated,
+            OPERATION: objects.operation, ITERATED: self.iterated,
         }  # fmt: skip
 
     def assigned(self) -> list[str]:
@@ -134,6 +135,10 @@ class Rebinder:
             self.outside.look_at(value, "a call")
             return types.MethodType(call, value)
         return frozen(self.exchanged(value, "a call"))
+
+    def iterated(self, value: Any) -> Any:
+        """What a loop of a user's code goes through."""
+        return rolled(self._objects.iterated(value))
 
     def _builtin_method(self, method: Any, owner: Any) -> Any:
         if isinstance(owner, _DRAWING):

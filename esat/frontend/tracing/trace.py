@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,8 +71,9 @@ def _ignored(value: Any) -> None:
 
 
 _LOOPS = (
-    "how often a loop runs cannot depend on values of arrays; run it for a fixed number of steps with "
-    "esat.where for what changes, or leave it in Python around a compiled step"
+    "how often a loop of Python's runs cannot depend on values of arrays: esat.while_loop(cond, body, value) "
+    "runs as long as a condition holds; in a loop of a fixed number of steps, esat.where and esat.ifelse "
+    "choose between values"
 )
 _OTHERWISE = (
     "the function runs once for each answer, and it does not do the same each time: what it keeps from one "
@@ -221,6 +223,11 @@ class Trace:
         Variables that stand for others, of a gradient or for the elements of a batch -> the sizes of these.
     has_ended
         Whether the function has returned: what stood for its arrays and numbers means nothing then.
+    live
+        What stands for its arrays and numbers, as long as something refers to it.
+    loops
+        Loops of the function that have ended: the line, how many iterations there were, and why they were not
+        rolled up into one op, or None.
     """
 
     name: str
@@ -236,6 +243,8 @@ class Trace:
     least: int = 0
     stand_ins: dict[Variable, tuple[Variable, ...]] = field(default_factory=dict)
     has_ended: bool = False
+    live: list[weakref.ref[Any]] = field(default_factory=list)
+    loops: list[tuple[UserLine | None, int, str | None]] = field(default_factory=list)
 
 
 _current = Scoped[Trace]("trace")
@@ -313,7 +322,7 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
         return outcome
     path = trace.path
     if path is None or path.batching:
-        raise not_known(variable, asked, advice)
+        raise not_known(variable, asked, _LOOPS if _is_while(user_line()) else advice)
     number, line = len(path.decisions), user_line()
     is_again = line in path.lines
     advice = _LOOPS if is_again else advice

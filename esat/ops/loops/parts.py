@@ -13,6 +13,7 @@ from esat.graph.traversal import ancestors, toposort
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.gradients import without_gradients
 from esat.ops.loops.record import LoopOp, Scan, While
 
 
@@ -83,6 +84,13 @@ class LoopParts:
     def replace(self, replaced: dict[Variable, Variable]) -> None:
         """Put other variables in the place of some of the body's."""
         found = iter(clone(self.results, replaced)[0])
+        self.following = [next(found) for _ in self.following]
+        self.goes_on = None if self.goes_on is None else next(found)
+        self.kept = list(found)
+
+    def forget_gradients(self) -> None:
+        """Leave out what only says what derivatives are."""
+        found = iter(without_gradients(self.results))
         self.following = [next(found) for _ in self.following]
         self.goes_on = None if self.goes_on is None else next(found)
         self.kept = list(found)

@@ -1,0 +1,308 @@
+"""Loops of Python's in traced functions that become one op where their iterations are shown equal."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import esat
+from esat.frontend.tracing import rolling
+from esat.ops.loops.record import Scan
+
+from .loop_programs import arguments, difference, loaded, text
+
+STEPS = 40
+rng = np.random.default_rng(0)
+X, ROWS = rng.standard_normal(STEPS), rng.standard_normal((STEPS, 3))
+
+
+def recurrence(a, x):
+    y, out = 0.0, np.zeros(len(x))
+    for t in range(len(x)):
+        y = np.tanh(a * y + x[t]) + 0.1 * np.cos(y)
+        out[t] = y
+    return out
+
+
+def network(w, xs):
+    h = np.zeros(w.shape[0])
+    for t in range(xs.shape[0]):
+        h = np.tanh(w @ h + xs[t])
+        h = h / (1.0 + h @ h)
+    return h
+
+
+def is_rolled(jitted):
+    nodes = jitted.latest.graph.apply_nodes
+    return any(isinstance(node.op, Scan) for node in nodes) and len(nodes) < STEPS
+
+
+@pytest.mark.parametrize("mode", ["fast_compile", "fast_run", "greedy", "strict", "debug"])
+def test_a_loop_becomes_one_op_in_every_mode(mode):
+    compiled = esat.jit(recurrence, mode=mode)
+    assert np.allclose(compiled(0.7, X), recurrence(0.7, X), rtol=1e-12)
+    assert is_rolled(compiled)
+
+
+def test_its_gradient_is_that_of_differences():
+    w, xs = rng.standard_normal((3, 3)), ROWS
+    found = esat.grad(lambda w, xs: (network(w, xs) ** 2).sum(), argnums=(0, 1))(w, xs)
+    for part, place in zip(found, (0, 1), strict=True):
+        given = [w, xs]
+        for index in list(np.ndindex(given[place].shape))[:7]:
+            moved = [[one.copy() for one in given] for _ in range(2)]
+            moved[0][place][index] += 1e-6
+            moved[1][place][index] -= 1e-6
+            costs = [(network(*one) ** 2).sum() for one in moved]
+            assert part[index] == pytest.approx((costs[0] - costs[1]) / 2e-6, abs=1e-7)
+
+
+def test_tangents_batches_and_float32():
+    given = 0.7, X
+    value, tangent = esat.jvp(recurrence, given, (1.0, np.ones(STEPS)))
+    moved = (recurrence(0.7 + 1e-6, X + 1e-6) - recurrence(0.7 - 1e-6, X - 1e-6)) / 2e-6
+    assert np.allclose(value, recurrence(*given))
+    assert np.allclose(tangent, moved, atol=1e-7)
+    batch = rng.standard_normal((4, STEPS))
+    found = esat.vmap(recurrence, in_axes=(None, 0))(0.7, batch)
+    assert np.allclose(found, [recurrence(0.7, x) for x in batch])
+
+    def single(x):
+        y = x[0]
+        for t in range(STEPS):
+            y = np.float32(0.5) * np.tanh(y) + x[t] * np.cos(y) + x[0]
+        return y
+
+    found = esat.jit(single)(X.astype(np.float32))
+    assert found.dtype == np.float32
+    assert found == pytest.approx(single(X.astype(np.float32)), abs=1e-4)
+
+
+def test_functions_with_loops_are_pickled():
+    compiled = esat.jit(recurrence)
+    assert np.allclose(pickle.loads(pickle.dumps(compiled))(0.7, X), compiled(0.7, X))
+    again = pickle.loads(pickle.dumps(compiled.latest))
+    assert np.allclose(again(0.7, X), recurrence(0.7, X))
+
+
+def test_sizes_that_are_open():
+    compiled = esat.jit(fixed, shapes="symbolic")
+    for size in (3, 5):
+        w, xs = rng.standard_normal((size, size)), rng.standard_normal((STEPS, size))
+        assert np.allclose(compiled(w, xs), network(w, xs))
+
+
+def fixed(w, xs):
+    h = np.zeros(w.shape[0])
+    for t in range(STEPS):
+        h = np.tanh(w @ h + xs[t])
+        h = h / (1.0 + h @ h)
+    return h
+
+
+def taps(x):
+    out = np.zeros(STEPS)
+    out[0], out[1] = x[0], x[1]
+    for t in range(2, STEPS):
+        out[t] = 0.5 * out[t - 1] - 0.2 * out[t - 2] + x[t]
+    return out
+
+
+def two_back(x):
+    a, b = 0.0, 1.0
+    for t in range(STEPS):
+        a, b = b, 0.5 * a + 0.3 * b + x[t]
+    return a, b
+
+
+def in_place(x):
+    rows = np.outer(x, x[:3])
+    for t in range(1, STEPS):
+        rows[t] += 0.5 * rows[t - 1]
+    return rows
+
+
+def backwards(x):
+    y, out = 0.0, np.zeros(STEPS)
+    for t in range(STEPS - 1, -1, -1):
+        y = 0.9 * y + x[t]
+        out[t] = y
+    return out
+
+
+def stacked(x):
+    y, kept = x[0], []
+    for value in x:
+        y = np.sin(y) + value
+        kept.append(y)
+    return np.stack(kept)
+
+
+def numbered(x):
+    y = 0.0
+    for t in range(STEPS):
+        y = y * 0.5 + np.sin(0.1 * t) * x[t] + t
+    return y, t
+
+
+def of_numbers(x):
+    draws = iter(np.linspace(0, 1, STEPS).tolist())
+    y = 0.0
+    for t in range(STEPS):
+        y = y * 0.5 + x[t] * next(draws)
+    return y
+
+
+def object_state(x):
+    class State:
+        pass
+
+    state, known = State(), {"y": 0.0}
+    state.y = 0.0
+    for t in range(STEPS):
+        state.y = 0.5 * state.y + x[t]
+        known["y"] = known["y"] * 0.25 + state.y
+    state.y = state.y + 100.0
+    return state.y, known["y"]
+
+
+def columns(x):
+    rows, y = np.outer(x, x), 0.0
+    for t in range(STEPS):
+        for k in range(2):
+            y = np.tanh(y + rows[t, k] + rows[k, STEPS - 1 - t])
+    return y
+
+
+ROLLED = [taps, two_back, in_place, backwards, stacked, numbered, of_numbers, object_state, columns]
+
+
+@pytest.mark.parametrize("function", ROLLED, ids=lambda one: one.__name__)
+def test_what_is_rolled(function, monkeypatch):
+    monkeypatch.setattr(rolling, "FEWEST_NODES", 20)
+    compiled = esat.jit(function, mode="fast_compile")
+    found, wanted = compiled(X.copy()), function(X.copy())
+    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    assert all(np.allclose(a, b, rtol=1e-12) for a, b in pairs)
+    assert any(isinstance(node.op, Scan) for node in compiled.latest.graph.apply_nodes)
+    assert all(reason is None for _, _, reason in loops_of(function))
+
+
+def loops_of(function):
+    """What became of the loops of a function of one argument."""
+    seen = []
+    before = rolling._roll
+
+    def noting(nodes, trace):
+        reason = before(nodes, trace)
+        seen.append((None, len(nodes), reason))
+        return reason
+
+    rolling._roll = noting
+    try:
+        esat.jit(function, mode="fast_compile")(X.copy())
+    finally:
+        rolling._roll = before
+    return seen
+
+
+def at_ten(x):
+    y = 0.0
+    for t in range(STEPS):
+        y = np.tanh(y + x[t]) * np.cos(y) if t != 10 else y * 2.0
+    return y
+
+
+COUNTED = {"n": 0}
+
+
+def counter(x):
+    COUNTED["n"] = 0
+    y = 0.0
+    for t in range(STEPS):
+        COUNTED["n"] += 1
+        y = y * 0.5 + x[t] if COUNTED["n"] != 15 else y - 1.0
+    return y
+
+
+def growing_part(x):
+    y = np.zeros(STEPS)
+    for t in range(STEPS):
+        y[t:] = y[t:] + x[t]
+    return y
+
+
+def left_early(x):
+    y = 0.0
+    for t in range(STEPS):
+        if t > 12:
+            break
+        y = 0.5 * y + x[t]
+    return y
+
+
+@pytest.mark.parametrize(
+    "function", [at_ten, counter, growing_part, left_early], ids=lambda one: one.__name__
+)
+def test_what_is_not_rolled_is_right_as_well(function):
+    compiled = esat.jit(function)
+    assert np.allclose(compiled(X.copy()), function(X.copy()), rtol=1e-12)
+    assert not any(isinstance(node.op, Scan) for node in compiled.latest.graph.apply_nodes)
+
+
+def test_an_explanation_tells_what_became_of_loops():
+    compiled = esat.jit(recurrence)
+    compiled(0.7, X)
+    assert f"of {STEPS} steps, is one op" in str(compiled.explain())
+    compiled = esat.jit(at_ten)
+    compiled(X)
+    told = str(compiled.explain())
+    assert "is unrolled: iterations have" in told
+    assert "test_rolled_loops.py" in told
+    assert "if t != 10" in told
+
+
+def test_values_of_all_steps_stay_what_they_are():
+    """Also such as nobody could have exchanged: the function returns what it kept on the way."""
+
+    def kept_on_the_way(x):
+        y, kept = 0.0, {}
+        for t in range(STEPS):
+            y = np.tanh(0.5 * y + x[t]) - 0.25 * y * y
+            if t % 7 == 3:
+                kept[t] = y
+        return y, kept
+
+    found, wanted = esat.jit(kept_on_the_way)(X), kept_on_the_way(X)
+    assert found[0] == pytest.approx(wanted[0])
+    assert found[1].keys() == wanted[1].keys()
+    assert np.allclose(list(found[1].values()), list(wanted[1].values()), rtol=1e-12)
+
+
+def test_an_argument_that_a_loop_writes_to_is_changed():
+    def smooth(x):
+        for t in range(1, STEPS):
+            x[t] = 0.5 * x[t] + 0.5 * x[t - 1] + 0.01 * np.sin(x[t - 1])
+
+    mine, wanted = X.copy(), X.copy()
+    compiled = esat.jit(smooth)
+    compiled(mine)
+    smooth(wanted)
+    assert np.allclose(mine, wanted, rtol=1e-12)
+    assert is_rolled(compiled)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_are_as_in_python(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(rolling, "FEWEST_NODES", 1)
+    generator = np.random.default_rng(seed)
+    program = loaded(text(generator), tmp_path, f"program_{seed}")
+    given = arguments(generator)
+    theirs, mine = ([one.copy() for one in given] for _ in range(2))
+    try:
+        wanted = program(*theirs)
+    except (IndexError, StopIteration):
+        return  # what Python refuses has no value to compare with
+    found = esat.jit(program, mode="fast_run" if seed % 10 == 0 else "fast_compile")(*mine)
+    assert difference(found, wanted) < 1e-9
+    assert difference(mine, theirs) < 1e-9
