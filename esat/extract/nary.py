@@ -126,6 +126,21 @@ def plan_written(
     divides by one divisor after another what nobody put together: ``x / y / y`` does not become
     ``x / (y * y)``, which may overflow.
     """
+    first: dict[int, int] = {}
+    same = tuple([first.setdefault(operand, place) for place, operand in enumerate(operands)])
+    return _plan_of(constructor, same, tuple(shapes), positives, tuple(joins), strict)
+
+
+@lru_cache(maxsize=4096)
+def _plan_of(
+    constructor: str,
+    operands: tuple[int, ...],
+    shapes: tuple[Shape, ...],
+    positives: int,
+    joins: tuple[tuple[int, int], ...],
+    strict: bool,
+) -> tuple[PlanStep, ...]:
+    """A plan for operands that go by the first place of each: sums and products of a graph are much alike."""
     if not joins and not (strict and constructor == "NaryProd"):
         if constructor == "NarySum":
             return plan_sum(shapes, positives)
