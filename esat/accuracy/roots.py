@@ -251,8 +251,8 @@ def _of_sizes(values: Array, calm: int, place: int, count: int, random: np.rando
     neighbour's."""
     sizes = np.abs(values[:calm].reshape(calm, -1)[:, 0]).astype(np.float64)
     order = np.argsort(sizes, kind="stable")
-    large = random.choice(order[int(0.6 * calm) : int(0.9 * calm)], count)
-    small = random.choice(order[int(0.2 * calm) : int(0.5 * calm)], count)
+    large = random.choice(order[int(0.9 * calm) :], count)
+    small = random.choice(order[int(0.05 * calm) : int(0.3 * calm)], count)
     return np.where((np.arange(count) + place) % 2 == 0, large, small)
 
 
