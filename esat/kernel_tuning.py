@@ -149,7 +149,6 @@ def measurements(target: Target) -> Iterator[tuple[str, tuple[object, ...], tupl
     sums, streams = _large_sums(), _large_streams()
     yield "reading_places", (1, 4), sums
     yield "prefetch_distance", (0, 4096, 8192, 16384), (sums[0], streams[0])
-    yield "page_prefetch_distance", (0, 16384), (sums[1], streams[1])
     yield "groups_rows", (True, False), (_large_rows(),)
     yield "rows_in_group", (2, 4, 8), (_large_rows(),)
 

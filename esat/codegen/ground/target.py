@@ -56,8 +56,6 @@ class TuningNumbers:
         The same in loops that wait for the caches.
     prefetch_distance
         Bytes between what a loop reads of a single array and the line that it prefetches; 0 where none is.
-    page_prefetch_distance
-        The same where only the first lines of each page are prefetched, of all arrays.
     prefetch_from
         Bytes of an array from which sums prefetch: the core's own cache holds others.
     groups_rows
@@ -78,7 +76,6 @@ class TuningNumbers:
     preferred_vector_bytes: int
     memory_vector_bytes: int
     prefetch_distance: int
-    page_prefetch_distance: int
     prefetch_from: int
     groups_rows: bool
     rows_in_group: int
@@ -227,7 +224,6 @@ def _default_tuning(vector_bytes: int, caches: Caches) -> TuningNumbers:
         memory_vector_bytes=min(vector_bytes, _LARGE_VECTOR // 2),
         # Lines that are prefetched into the first-level cache must find room beside what a loop works on.
         prefetch_distance=_PREFETCH_DISTANCE if is_wide and caches.level1 >= _NEAR_LEVEL1 else 0,
-        page_prefetch_distance=0,
         prefetch_from=max(caches.level2, 2 << 20),
         groups_rows=True,
         rows_in_group=8 if is_wide else 4,

@@ -18,23 +18,14 @@ def print_ahead(loads: Sequence[Load], scalars: ScalarPrinter, names: Names, cou
 
     That is nothing where processors see by themselves what comes next.
     """
-    tuning = scalars.target.tuning
-    if _prefetches_lines(loads, scalars):
-        (load,) = loads
-        axis = load.index[-1]
-        assert axis is not None
-        distance = tuning.prefetch_distance // _item_size(load, scalars)
-        ahead = f"{scalars.source.use('uintp', types.uintp)}({distance})"
-        _prefetch(
-            "prefetch_near",
-            load,
-            scalars,
-            names.with_position(axis, f"{names.position(axis)} + {ahead}"),
-            count,
-        )
-    elif tuning.page_prefetch_distance:
-        for load in loads:
-            _prefetch("prefetch_pages", load, scalars, names, count, tuning.page_prefetch_distance)
+    if not _prefetches_lines(loads, scalars):
+        return
+    (load,) = loads
+    axis = load.index[-1]
+    assert axis is not None
+    distance = scalars.target.tuning.prefetch_distance // _item_size(load, scalars)
+    ahead = f"{names.position(axis)} + {scalars.source.use('uintp', types.uintp)}({distance})"
+    _prefetch("prefetch_near", load, scalars, names.with_position(axis, ahead), count)
 
 
 def runs_ahead(
@@ -93,11 +84,10 @@ def _prefetches_lines(loads: Sequence[Load], scalars: ScalarPrinter) -> bool:
     return len(loads) == 1 and scalars.target.tuning.prefetch_distance > 0
 
 
-def _prefetch(name: str, load: Load, scalars: ScalarPrinter, names: Names, count: str, *more: int) -> None:
+def _prefetch(name: str, load: Load, scalars: ScalarPrinter, names: Names, count: str) -> None:
     prefetch = scalars.source.use(name, getattr(prefetching, name))
     places = "".join(f"{place}, " for place in scalars.places(load.index, names))
-    given = "".join(f", {number}" for number in more)
-    scalars.source.line(f"{prefetch}({scalars.indexed_name(load.array)}, ({places}), {count}{given})")
+    scalars.source.line(f"{prefetch}({scalars.indexed_name(load.array)}, ({places}), {count})")
 
 
 def _item_size(load: Load, scalars: ScalarPrinter) -> int:
