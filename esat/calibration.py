@@ -18,8 +18,8 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from esat import codegen
+from esat.codegen.compile import compile_parallel_kernel
 from esat.codegen.ground.host import host_target, store_tuning, untuned_host
-from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.threads import default_threads
 from esat.device_calibration import measured_device
 from esat.errors import ModeError

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from esat import codegen
-from esat.codegen.compile import compile_kernel
+from esat.codegen.compile import compile_kernel, compile_parallel_kernel
 from esat.codegen.ground.target import LONGEST_VECTOR, Target
-from esat.codegen.parallel import compile_parallel_kernel
 from esat.frontend.elementwise import exp, square, tanh
 from esat.frontend.reductions import sum as total
 from esat.frontend.tensor import matrix, vector

@@ -64,7 +64,7 @@ from esat.runtime.written_sizes import WrittenSizes, may_stretch
 
 if TYPE_CHECKING:
     from esat.gpu.device import Device
-    from esat.soundness.egraph_checker import EGraphChecker
+    from esat.soundness.oracle import EGraphChecker
 
 RuleSources = str | Path | Iterable[str | Path]
 Make = Callable[[Calls, Profile], Executable]
@@ -395,7 +395,7 @@ def _rows_in_place(mode: Mode) -> frozenset[str]:
 
 
 def _checker(graph: FunctionGraph, mode: Mode) -> EGraphChecker:
-    from esat.soundness.egraph_checker import checker_of  # debug mode's alone
+    from esat.soundness.oracle import checker_of  # debug mode's alone
 
     return checker_of(graph, mode.samples, mode.soundness == "exact")
 

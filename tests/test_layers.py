@@ -166,7 +166,6 @@ CODEGEN = (
     "compile",
     "rowwise",
     "routines",
-    "parallel",
     "native_plan",
     "native_text",
     "native_call",

@@ -9,7 +9,7 @@
 ``vector_math``    elementary functions as branch-free LLVM IR
 ``loop_compiler``  numba's compiler, without what printed loops do not need
 ``cache``          compiled kernels in memory and on disk
-``compile``        source to machine code; ``parallel`` for several threads; ``effort``, its time
+``compile``        source to machine code, for one thread and for several; ``effort``, its time
 ``threads``        the pool that runs them
 ``helpers``        processes that compile the kernels of one program together
 ``matmul``         products of matrices, and BLAS's routines

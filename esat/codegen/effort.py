@@ -9,11 +9,11 @@ from math import prod
 
 import numpy as np
 
+from esat.codegen.compile import Shape, axis_sizes
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import LEAST_ROW, rereads_rows, stores_along, streamed_outputs
 from esat.codegen.kernel.loop_ir import Compute, Convert, Kernel, Loop, Statement, Store, Tile, Update, walk
 from esat.codegen.kernel.partition import Gather, LoopPartition, partition
-from esat.codegen.parallel import Shape, axis_sizes
 from esat.extract.machine import MachineProfile
 from esat.ops.elementwise.code import VECTOR_MATH
 

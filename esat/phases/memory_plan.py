@@ -11,9 +11,9 @@ from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, Variable
 from esat.phases.effects import Permissions, effects_of_groups
 from esat.phases.fusion import predicted_bytes
 from esat.phases.group import FusionPlan, Group
-from esat.phases.least_memory import Roots, find_roots, order_steps
 from esat.phases.overwrite import Overwritable, nothing_overwritable, plan_overwrites, with_taken
 from esat.phases.shape_values import ShapeFacts
+from esat.phases.step_order import Roots, find_roots, order_steps
 from esat.phases.verify_stages import verify_destroyers
 from esat.records import record
 

@@ -11,9 +11,8 @@ import numpy as np
 from llvmlite import binding
 
 from esat.codegen.ground.draws import DrawLine, IntegersLine
-from esat.codegen.ground.engines import engine_of, initialize
 from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
-from esat.codegen.ground.machine_text import HostFunction
+from esat.codegen.ground.machine_text import HostFunction, engine_of, initialize
 from esat.codegen.native_call import NativeRecipe, owned_parts
 from esat.codegen.native_plan import (
     ArraySpecification,

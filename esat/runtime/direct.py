@@ -12,7 +12,7 @@ import numpy as np
 from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.native_call import NativeRecipe
 from esat.codegen.threads import granted_threads, pool_address
-from esat.codegen.threads.chosen_calls import ChosenCalls
+from esat.codegen.threads.choice import ChosenCalls
 from esat.graph import Constant, TensorType, Variable
 from esat.graph.random_type import RandomType
 from esat.records import record

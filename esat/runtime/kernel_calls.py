@@ -24,12 +24,12 @@ from esat.codegen import (
     without_copies,
 )
 from esat.codegen.cache import CompiledKernel
+from esat.codegen.compile import is_divisible
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
 from esat.codegen.helpers import with_helpers
 from esat.codegen.kernel.access import read_by_elements
 from esat.codegen.kernel.loop_ir import Loop, walk
-from esat.codegen.parallel import is_divisible
 from esat.extract.machine import MachineProfile, machine_profile
 from esat.graph import Variable
 from esat.graph.identity import place_of

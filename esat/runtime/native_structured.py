@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from esat.codegen.matmul.structured import SHARED_FROM, SHARED_FROM_VECTOR, WOKEN_FROM
-from esat.codegen.matmul.structured_kernels import (
+from esat.codegen.matmul.structured import (
+    SHARED_FROM,
+    SHARED_FROM_VECTOR,
+    WOKEN_FROM,
     compiled,
     diagonal_matmul,
     matmul_diagonal,

@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 
 from esat.codegen import Kernel, Layout, layout_of
+from esat.codegen.compile import ParallelKernel, compile_parallel_kernel
 from esat.codegen.effort import is_streamed, seconds_in_threads
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import read_by_elements
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.partition import has_open_order
-from esat.codegen.parallel import ParallelKernel, compile_parallel_kernel
 from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.codegen.threads import configured_threads, granted_threads, most_threads
-from esat.codegen.threads.choice import Choices, ThreadingChoice
-from esat.codegen.threads.chosen_calls import ChosenCalls
+from esat.codegen.threads.choice import Choices, ChosenCalls, ThreadingChoice
 from esat.extract.machine import MachineProfile
 from esat.graph import Constant, Variable
 

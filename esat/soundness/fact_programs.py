@@ -29,7 +29,7 @@ from esat.ops.reduction import MAX, MIN, PROD, SUM, Reduction
 from esat.ops.structure import NUMBERS, STRUCTURES
 from esat.optimize.search import saturated
 from esat.phases.assumptions import satisfying
-from esat.soundness.egraph_checker import EGraphChecker, checker_of
+from esat.soundness.oracle import EGraphChecker, checker_of
 
 SIZE = 4
 NOTHING = "any"

@@ -4,30 +4,37 @@ A rule that is true by itself can still do harm beside others: a fact flows thro
 only where both sides are defined, a type is kept by luck. So a saturated e-graph is evaluated as a whole.
 Classes of loaded terms have the values of those terms, as the user wrote them; all other e-nodes are
 computed from the values of their operands' classes and compared with their own class's. Every value carries
-the spread that rounding may have caused (:mod:`esat.soundness.term_evaluation`).
+the spread that rounding may have caused (:mod:`esat.soundness.term_evaluation`). Debug mode does so, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.egraph.fact_rules import rules_that_conclude
 from esat.egraph.forms import op_of
 from esat.egraph.matrices import BY_CONSTRUCTOR
+from esat.egraph.rule_program import RuleProgram
+from esat.egraph.saturation_report import SaturationReport
 from esat.egraph.structure import RELATIONS
 from esat.egraph.terms import SCALAR, RankedOp, Term, TermGraph, broadcast_word, rank_of
-from esat.errors import EsatError
+from esat.errors import DebugError, EsatError
 from esat.extract.arrays import Attribute, EGraphArrays
-from esat.graph import Family, Variable
+from esat.graph import Family, FunctionGraph, SharedVariable, Variable
 from esat.graph.registry import op_constructed
 from esat.graph.sparse_type import is_sparse_matrix
 from esat.graph.types import DTYPES
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.structure import RANGES
+from esat.phases.graph_checker import GraphChecker, Values
 from esat.records import record
+from esat.soundness.check import check
 from esat.soundness.judging import real
 from esat.soundness.samples import Array, holds
 from esat.soundness.statement import FACTS
@@ -334,3 +341,56 @@ def _performed(known: RankedOp, operands: list[Array], noisy: bool) -> Sequence[
         for operand, rank in zip(operands, known.operand_ranks, strict=True)
     ]
     return known.op.perform(ranked)
+
+
+MOST_ERRORS = 3
+"""Disagreements that an error names: one wrong fact makes many."""
+
+
+class EGraphChecker(GraphChecker):
+    """Compares graphs, programs and e-graphs with the graph a compilation began with."""
+
+    def check_egraph(
+        self, arrays: EGraphArrays, terms: TermGraph, program: RuleProgram, saturation: SaturationReport
+    ) -> None:
+        """Raise DebugError for an e-node that has not its class's value, or a fact that is not true."""
+        for sample in self.samples:
+            inputs: dict[Variable, Any] = dict(zip(terms.inputs, sample, strict=False))
+            for variable in terms.inputs[len(sample) :]:
+                if isinstance(variable, SharedVariable):
+                    inputs[variable] = variable.get_value()
+            errors = check_egraph(arrays, terms, inputs).errors
+            if errors:
+                shown = "; ".join(errors[:MOST_ERRORS])
+                blamed = _blamed(errors, saturation) or _unsound(program, saturation)
+                raise DebugError(f"debug mode: after equality saturation, {shown}{blamed}")
+
+
+def checker_of(graph: FunctionGraph, samples: Values | None, exact: bool) -> EGraphChecker:
+    """The checker of a compilation, which has compared a copy of the graph with itself."""
+    checker = EGraphChecker(graph.clone(), samples, exact)
+    checker.check("building", checker.graph)
+    return checker
+
+
+_SAID = re.compile(r"is said to have (\S+) ")
+
+
+def _blamed(errors: tuple[str, ...], saturation: SaturationReport) -> str:
+    """The rules that matched and conclude a fact which is wrong, in words; empty where no fact is."""
+    facts = [match[1] for match in map(_SAID.search, errors) if match]
+    if not facts:
+        return ""
+    fired = rules_that_conclude(facts, saturation)
+    return f"; rules that matched and conclude it: {', '.join(fired)}" if fired else ""
+
+
+def _unsound(program: RuleProgram, saturation: SaturationReport) -> str:
+    """The rules that matched and are wrong by themselves, in words; where none is, the n-ary layer's."""
+    matched = {rule.name for rule in saturation.rules if rule.matches}
+    report = check(rule for rule in program.selection.rules if rule.name in matched)
+    wrong = [verdict for verdict in report.verdicts if verdict.failures or verdict.invented is not None]
+    if wrong:
+        return "".join(f"; the rule that matched, {verdict}" for verdict in wrong)
+    united = rules_that_conclude(("union", "replace", "shorten"), saturation)
+    return f"; no rule file's rule is wrong by itself; of the n-ary layer matched {', '.join(united)}"

@@ -13,11 +13,11 @@ from codegen.targets import HOST
 from numba.core import types
 
 from esat.codegen import cache, compile_kernel, lower
+from esat.codegen.compile import compile_parallel_kernel, is_divisible
 from esat.codegen.effort import seconds_in_threads
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.kernel.partition import Gather, LoopPartition, partition
-from esat.codegen.parallel import compile_parallel_kernel, is_divisible
 from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.codegen.threads import helper_placement, pool_address, protocol, thread_pool
 from esat.codegen.threads.protocol import CALLER, DATA, THREAD, fetch, keep_away, put

@@ -10,9 +10,9 @@ from esat.graph.registry import op_named
 from esat.ops.contraction import matmul
 from esat.ops.dimshuffle import dimshuffle
 from esat.phases.fusion import fuse, predicted_bytes
-from esat.phases.least_memory import find_roots, order_steps, peak_bytes
 from esat.phases.memory_plan import MemoryPlan, plan_buffers, plan_memory, verify_memory
 from esat.phases.shape_values import ShapeFacts
+from esat.phases.step_order import find_roots, order_steps, peak_bytes
 
 
 def matrix(name: str) -> Variable:

@@ -10,8 +10,8 @@ import pytest
 from runtime.test_threads import EAGER, compiled, data, programs, same_bits
 
 import esat
-from esat.codegen.threads import chosen_calls as calls_module
-from esat.codegen.threads.chosen_calls import ChosenCalls
+from esat.codegen.threads import choice as calls_module
+from esat.codegen.threads.choice import ChosenCalls
 from esat.frontend.graph import Graph
 from esat.graph import Variable
 from esat.runtime import direct

@@ -12,9 +12,9 @@ import pytest
 from callers import call_at_once
 
 import esat
+from esat.codegen.compile import compile_parallel_kernel
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
-from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.threads import available_threads, default_threads
 from esat.codegen.threads.choice import ThreadingChoice
 from esat.errors import ModeError

@@ -1,8 +1,17 @@
 """Compiled kernels, kept in memory and on disk."""
 
 from esat.codegen.cache.compiled_kernel import CompiledKernel, CompileOptions, assembly
-from esat.codegen.cache.kernel_cache import RECENT_KERNELS, CacheInfo, KernelCache
-from esat.codegen.cache.process_cache import clear, info, is_stored, load_or_compile, misses, process_cache
+from esat.codegen.cache.kernel_cache import (
+    RECENT_KERNELS,
+    CacheInfo,
+    KernelCache,
+    clear,
+    info,
+    is_stored,
+    load_or_compile,
+    misses,
+    process_cache,
+)
 from esat.storage import CacheWarning
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections import OrderedDict
@@ -28,7 +29,7 @@ from esat.errors import CompileError
 from esat.forks import GATE
 from esat.interrupts import delayed_interrupts
 from esat.records import record
-from esat.storage import DEFAULT_LIMIT, DiskStore
+from esat.storage import DEFAULT_LIMIT, DiskStore, default_directory
 
 RECENT_KERNELS = 64
 """Kernels that are kept though nothing uses them; others go with the last function that does."""
@@ -212,3 +213,40 @@ class KernelCache:
         payload = serialize_kernel(kernel) if self._store.path is not None else None
         if payload is not None:
             self._store.save(kernel.key, payload)
+
+
+@functools.cache
+def process_cache() -> KernelCache:
+    """The process's cache in :func:`default_directory`."""
+    return KernelCache(default_directory())
+
+
+def load_or_compile(
+    source: str,
+    entry: str,
+    signature: Signature,
+    environment: Mapping[str, object],
+    options: CompileOptions | None = None,
+) -> CompiledKernel:
+    """See :meth:`KernelCache.load_or_compile`."""
+    return process_cache().load_or_compile(source, entry, signature, environment, options)
+
+
+def info() -> CacheInfo:
+    """See :meth:`KernelCache.info`."""
+    return process_cache().info()
+
+
+def misses() -> int:
+    """See :attr:`KernelCache.misses`."""
+    return process_cache().misses
+
+
+def is_stored() -> bool:
+    """See :attr:`KernelCache.is_stored`."""
+    return process_cache().is_stored
+
+
+def clear() -> None:
+    """See :meth:`KernelCache.clear`."""
+    process_cache().clear()

@@ -14,8 +14,8 @@ from llvmlite import binding
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
-from esat.codegen.ground.engines import engine_of
 from esat.codegen.ground.llvm_machine import target_machine
+from esat.codegen.ground.machine_text import engine_of
 from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.contexts import RUN_TIME
 from esat.codegen.vector_math import shared_code

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.codegen.ground.engines import engine_of_text
+from esat.codegen.ground.machine_text import engine_of_text
 
 REFERENCES, TYPE, DATA, RANK, SIZES, STRIDES, DESCRIPTOR, FLAGS = 0, 8, 16, 24, 32, 40, 56, 64
 """Bytes from the start of an array object to its fields."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.codegen.ground.engines import engine_of_text
+from esat.codegen.ground.machine_text import engine_of_text
 
 AXES = 4
 """Axes of what is moved, at most."""

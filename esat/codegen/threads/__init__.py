@@ -2,7 +2,7 @@
 
 ``shared_memory`` names memory shared by threads, ``protocol`` is what threads do, ``thread_pool`` starts
 them, ``helper_placement`` says on which processors they wake, and ``tasks`` is how a kernel hands over one of
-its parts. ``choice`` finds out whether that is faster, for ``chosen_calls`` that run the faster way.
+its parts. ``choice`` finds out whether that is faster, and runs calls the faster way.
 
 Nobody waits for a thread that has not begun: the caller takes parts of the work until none is left,
 helpers join in as they wake, and without any the caller has done all of it by itself. Measured for two

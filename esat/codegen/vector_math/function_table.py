@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from esat.codegen.vector_math import (
-    error_function,
     exponential,
     hyperbolic,
     logarithm,
@@ -70,8 +69,8 @@ FUNCTIONS: Mapping[str, VectorFunction] = _table(
     VectorFunction("reciprocal_sqrt", 1, power.reciprocal_sqrt),
     VectorFunction("cbrt", 1, power.cbrt),
     VectorFunction("pow", 2, power.power),
-    VectorFunction("erf", 1, error_function.erf),
-    VectorFunction("erfc", 1, error_function.erfc),
-    VectorFunction("erfcx", 1, error_function.erfcx),
+    VectorFunction("erf", 1, special.erf),
+    VectorFunction("erfc", 1, special.erfc),
+    VectorFunction("erfcx", 1, special.erfcx),
     VectorFunction("gammaln", 1, special.gammaln),
 )

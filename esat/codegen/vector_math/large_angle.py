@@ -13,8 +13,7 @@ from llvmlite import ir
 from esat.codegen.ground.llvm_loops import one_by_one
 from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import coefficients
-from esat.codegen.vector_math.builder import Float, Format, Integer, Mask
-from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum
+from esat.codegen.vector_math.builder import DoubleWord, Float, Format, Integer, Mask, fast_two_sum
 
 _WORD = ir.IntType(64)
 _WINDOW_BITS = 192

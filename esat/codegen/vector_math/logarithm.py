@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 
 from esat.codegen.vector_math import coefficients
-from esat.codegen.vector_math.builder import Float, Integer, Mask
-from esat.codegen.vector_math.double_word import two_sum
+from esat.codegen.vector_math.builder import Float, Integer, Mask, two_sum
 from esat.codegen.vector_math.exponential import decay, decay_times, exp_and_expm1, limits
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from esat.codegen.vector_math import coefficients
-from esat.codegen.vector_math.builder import Float
-from esat.codegen.vector_math.double_word import DoubleWord, fast_two_sum, two_product
+from esat.codegen.vector_math.builder import DoubleWord, Float, fast_two_sum, two_product
 from esat.codegen.vector_math.exponential import exp_times, limits
 from esat.codegen.vector_math.logarithm import split_exponent
 

@@ -19,8 +19,8 @@ from llvmlite import binding
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 
-from esat.codegen.ground.engines import engine_of
 from esat.codegen.ground.llvm_machine import codegen_of, target_machine
+from esat.codegen.ground.machine_text import engine_of
 from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import widened
 from esat.codegen.vector_math.builder import Float, Format

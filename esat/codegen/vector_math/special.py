@@ -1,8 +1,14 @@
-"""The logarithm of the gamma function.
+"""The error function and its complements, and the logarithm of the gamma function.
 
-Three ranges share one logarithm: Stirling's series from 8 on, a polynomial around 2 that carries the
-zeros at 1 and 2 as factors, and the recurrence ``gamma(x + 1) = x gamma(x)`` between and below. Negative
-arguments are reflected.
+Near zero ``erf`` is an odd polynomial. Elsewhere it and ``erfc`` come from ``exp(x**2) erfc(x)``, as a
+quotient ``p / ((a x + b) p + r)`` of polynomials of ``x >= 0``, all of whose coefficients are positive: what
+rounding does to ``p`` mostly cancels. To ``erfcx`` no ``x`` is too large; it takes
+``exp(x**2) erfc(x) (x + 1/2)`` as a polynomial in ``t = (x - 4) / (x + 4)`` (Shepherd and Laframboise, Math.
+Comp. 36, 1981). ``erf`` of float32 needs no division: its complement is the exponential of a polynomial.
+
+In the logarithm of the gamma function three ranges share one logarithm: Stirling's series from 8 on, a
+polynomial around 2 that carries the zeros at 1 and 2 as factors, and the recurrence
+``gamma(x + 1) = x gamma(x)`` between and below. Negative arguments are reflected.
 """
 
 from __future__ import annotations
@@ -10,8 +16,81 @@ from __future__ import annotations
 import math
 
 from esat.codegen.vector_math import coefficients
-from esat.codegen.vector_math.builder import Float
+from esat.codegen.vector_math.builder import Float, two_product
+from esat.codegen.vector_math.exponential import (
+    exp_times,
+    limits,
+    reduce_binary_exponential,
+    reduce_decay_of_square,
+    scale_down,
+)
 from esat.codegen.vector_math.logarithm import log
+
+_NEAR = 0.75
+
+
+def scaled_complement(magnitude: Float) -> tuple[Float, Float]:
+    """``(p, q)`` with ``erfcx(magnitude) = p / q`` for ``magnitude >= 0``."""
+    finite = (magnitude > 1e30).select(1e30, magnitude)
+    t = (finite - 4.0) / (finite + 4.0)
+    return t.polynomial(coefficients.SCALED_COMPLEMENT[magnitude.format.bits]), magnitude + 0.5
+
+
+def complement(magnitude: Float) -> Float:
+    """``erfc(magnitude)`` for ``magnitude >= 0``."""
+    bits = magnitude.format.bits
+    largest = 27.5 if bits == 64 else 10.2
+    x = (magnitude > largest).select(largest, magnitude)
+    numerator = x.polynomial(coefficients.COMPLEMENT_COMMON[bits])
+    line = x.polynomial(coefficients.COMPLEMENT_LINE[bits])
+    denominator = line.multiply_add(numerator, x.polynomial(coefficients.COMPLEMENT_REST[bits]))
+    power = reduce_decay_of_square(x)
+    # The division comes last: until then, neither the quotient's parts nor the power wait for it.
+    return scale_down(numerator.multiply_add(power.excess, numerator) / denominator, power.exponent)
+
+
+def near_zero(x: Float) -> Float:
+    """``erf(x)`` for ``abs(x) <= 0.75``."""
+    return (x * x).polynomial(coefficients.ERROR_FUNCTION[x.format.bits]).multiply_add(x, x)
+
+
+def erf(x: Float) -> Float:
+    """The error function."""
+    magnitude = abs(x)
+    if x.format.bits == 64:
+        upper = complement(magnitude)
+    else:
+        # Subtracted from one, the complement need not be good to its own last bits.
+        bounded = (magnitude > 4.0).select(4.0, magnitude)
+        reduced = reduce_binary_exponential(bounded.polynomial(coefficients.LOG_COMPLEMENT[32]))
+        power = reduced.exponent.power_of_two()
+        upper = power.multiply_add(reduced.excess, power)
+    return (magnitude < _NEAR).select(near_zero(x), (1.0 - upper).with_sign_of(x))
+
+
+def erfc(x: Float) -> Float:
+    """``1 - erf(x)`` without cancellation."""
+    magnitude = abs(x)
+    upper = complement(magnitude)
+    far = x.is_below_zero().select(2.0 - upper, upper)
+    if x.format.bits == 32:
+        return far
+    return (magnitude < 0.5).select(1.0 - near_zero(x), far)
+
+
+def erfcx(x: Float) -> Float:
+    """``exp(x**2) erfc(x)``."""
+    magnitude = abs(x)
+    numerator, denominator = scaled_complement(magnitude)
+    upper = numerator / denominator
+    largest = math.sqrt(limits(x)[1])
+    finite = (magnitude > largest).select(largest, magnitude)
+    square = two_product(finite, finite)
+    growth = exp_times(square.high, square.low)
+    lower = (magnitude >= largest).select(math.inf, growth * 2.0 - upper)
+    far = (x < 0.0).select(lower, upper)
+    return (magnitude < 0.5).select(growth * (1.0 - near_zero(x)), far)
+
 
 _STIRLING_FROM = 8.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)

@@ -12,8 +12,7 @@ import math
 from typing import Any
 
 from esat.codegen.vector_math import coefficients
-from esat.codegen.vector_math.builder import Float, Integer
-from esat.codegen.vector_math.double_word import fast_two_sum, two_sum
+from esat.codegen.vector_math.builder import Float, Integer, fast_two_sum, two_sum
 from esat.codegen.vector_math.large_angle import reduce_large_angles, where_any
 from esat.records import record
 

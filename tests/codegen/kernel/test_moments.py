@@ -8,12 +8,12 @@ from codegen.kernel_cases import group_of, op, variable
 from codegen.targets import host_with
 
 from esat.codegen import lower
+from esat.codegen.compile import compile_parallel_kernel
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.kernel.moments import find_moments
 from esat.codegen.kernel.partition import partition
-from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce

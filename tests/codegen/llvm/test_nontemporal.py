@@ -11,13 +11,13 @@ from numba.core import types
 
 from esat.codegen import cache, lower, overwrite
 from esat.codegen.cache.compiled_kernel import compile_kernel
+from esat.codegen.compile import compile_parallel_kernel
 from esat.codegen.effort import is_streamed
 from esat.codegen.ground.target import Caches, Target
 from esat.codegen.kernel.access import streamed_outputs
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel, Loop, walk
 from esat.codegen.llvm.nontemporal import BUFFER, end_of_stream, line_buffer, stream
-from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.printing.print_nontemporal import grouped_rows
 from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.extract.machine import MachineProfile

@@ -10,9 +10,9 @@ from numba.core import types
 
 from esat.codegen import cache, lower
 from esat.codegen.cache.compiled_kernel import compile_kernel
+from esat.codegen.compile import compile_parallel_kernel
 from esat.codegen.ground.target import Target
 from esat.codegen.llvm.prefetching import prefetch_lines, prefetch_near
-from esat.codegen.parallel import compile_parallel_kernel
 from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.graph import Variable
 from esat.ops.reduction import MAX, SUM, reduce

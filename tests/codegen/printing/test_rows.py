@@ -8,7 +8,7 @@ from codegen.kernel_cases import check, group_of, op, variable
 from codegen.targets import HOST
 
 from esat.codegen import compile_kernel, lower, overwrite
-from esat.codegen.parallel import compile_parallel_kernel
+from esat.codegen.compile import compile_parallel_kernel
 from esat.graph import Variable
 from esat.ops.normalization import softmax
 from esat.ops.reduction import ARGMAX, MAX, SUM, reduce
