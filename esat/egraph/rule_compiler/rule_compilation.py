@@ -19,9 +19,7 @@ from esat.egraph.rule_compiler.bulk import bulk_rules
 from esat.egraph.rule_compiler.compiled import Chunk, CompiledRules
 from esat.egraph.rule_compiler.families import PRODUCT, SUM, contains_family
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
-from esat.egraph.rule_compiler.homomorphisms import INDEX_RULESET, helper_name
 from esat.egraph.rule_compiler.known_dtypes import Dtypes
-from esat.egraph.rule_compiler.nested import NestedKeys
 from esat.egraph.rule_compiler.scalar_factors import all_scalars, scalar_factor
 from esat.egraph.rule_compiler.signs import about_opposites, negated_variable
 from esat.egraph.rule_compiler.surface import SurfaceRule, prepare, simplify
@@ -190,30 +188,20 @@ class _Compiler:
         if opposites is not None:
             variants += all_variants(with_type_guards(opposites), limit)
         late = staged_variants(guarded, limit)
-        keys = NestedKeys(helper_name(surface, "key"), surface.signature)
-
         scalar = scalar_factor(surface)
 
-        def with_keys(variant: RuleVariant) -> tuple[list[Sexp], list[Sexp]]:
-            body, head = variant.body, variant.head
-            if scalar:
-                body, head = all_scalars(scalar, body, head)
-            return keys.with_keys(body, head), head
+        def generated(variant: RuleVariant) -> tuple[list[Sexp], list[Sexp]]:
+            return all_scalars(scalar, variant.body, variant.head) if scalar else (variant.body, variant.head)
 
-        bodies = [with_keys(variant) for variant in variants]
-        late_bodies = [with_keys(variant) for variant in late]
-        if keys.declarations:
-            self.chunks.append(Chunk("\n".join(keys.declarations), rule))
-            first = len(bodies) + len(late_bodies)
-            self._emit(rule, keys.rules, INDEX_RULESET, first=first)
+        bodies, late_bodies = list(map(generated, variants)), list(map(generated, late))
         if expands:
             own = [*bodies, *late_bodies]
             self._emit(rule, own, self._expanding_ruleset(rule))
             if self.wide is not None and rule.name not in self.wide:
                 return
-            wide = [with_keys(variant) for variant in all_variants(guarded, WIDE_EXPANSION_LIMIT)]
+            wide = list(map(generated, all_variants(guarded, WIDE_EXPANSION_LIMIT)))
             ruleset = self._expanding_ruleset(rule, WIDE_SUFFIX)
-            self._emit(rule, wide, ruleset, first=len(own) + len(keys.rules))
+            self._emit(rule, wide, ruleset, first=len(own))
             return
         # What finds rests makes no more of them, and may have to wait for facts about them.
         finding = [
