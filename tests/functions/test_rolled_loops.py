@@ -174,7 +174,37 @@ def columns(x):
     return y
 
 
-ROLLED = [taps, two_back, in_place, backwards, stacked, numbered, of_numbers, object_state, columns]
+def together(x):
+    y, total = 0.0, 0.0
+    for number, (a, b) in enumerate(zip(x, np.cos(x), strict=False)):
+        y = 0.5 * y + a * b + 0.1 * number
+    for place in reversed(range(STEPS)):
+        total = 0.5 * total + x[place] * y
+    for value in reversed(x):
+        total = np.sin(total) + value
+    return y, total
+
+
+def of_a_list(x):
+    parts, y = [x[:3] * t for t in range(STEPS)], np.zeros(3)
+    for part in parts:
+        y = np.tanh(y + part)
+    return y
+
+
+ROLLED = [
+    together,
+    of_a_list,
+    taps,
+    two_back,
+    in_place,
+    backwards,
+    stacked,
+    numbered,
+    of_numbers,
+    object_state,
+    columns,
+]
 
 
 @pytest.mark.parametrize("function", ROLLED, ids=lambda one: one.__name__)

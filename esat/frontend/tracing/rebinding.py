@@ -37,7 +37,7 @@ from esat.frontend.tracing.namespace import (
     ufunc_of_lists,
 )
 from esat.frontend.tracing.outside import Outside, is_users_file
-from esat.frontend.tracing.rolling import rolled
+from esat.frontend.tracing.rolling import LOOPED, rolled
 from esat.frontend.tracing.sources import CALLED, ITEM, ITERATED, OPERATION, READ, asking
 from esat.frontend.tracing.user_objects import UserObjects
 
@@ -158,7 +158,7 @@ class Rebinder:
 
     def _class(self, kind: type) -> Any:
         """What makes an instance of a class: by exchanged functions, if it has such."""
-        standing = CALLED_BUILTINS.get(kind) or CLASSES.get(kind)
+        standing = CALLED_BUILTINS.get(kind) or LOOPED.get(kind) or CLASSES.get(kind)
         if standing is not None:
             return standing
         made = self._makers.get(kind)

@@ -52,11 +52,68 @@ def rolled(value: Any) -> Any:
     trace = current_trace()
     if trace is None:
         return value
-    if type(value) is range and len(value) >= FEWEST_STEPS:
-        return _iterated(value, trace)
-    if type(value) is TracedArray and value.ndim and type(value.shape[0]) is int:
-        return _iterated(_Elements(value), trace) if value.shape[0] >= FEWEST_STEPS else value
-    return value
+    length = _length(value)
+    if length is None or length < FEWEST_STEPS:
+        return value
+    return _iterated(_elements(value) if type(value) is TracedArray else value, trace)
+
+
+def _length(value: Any) -> int | None:
+    """How many elements a loop goes through; None for what is asked while it runs."""
+    if type(value) in (range, list, tuple, _Together):
+        return len(value)
+    is_array = type(value) is TracedArray and value.ndim and type(value.shape[0]) is int
+    return int(value.shape[0]) if is_array else None
+
+
+def _elements(value: Any, backwards: bool = False) -> Iterator[Any]:
+    """The elements of what has a length, those of an array each made when it is asked for."""
+    if type(value) is not TracedArray:
+        return reversed(value) if backwards else iter(value)
+    places = range(int(value.shape[0]))
+    return (value[place] for place in (reversed(places) if backwards else places))
+
+
+class _Together:
+    """What Python's ``zip``, ``enumerate`` and ``reversed`` give of what has a length."""
+
+    def __init__(self, made: Iterator[Any], length: int) -> None:
+        self._made, self._length = made, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._made)
+
+
+def _zip(*values: Any, strict: bool = False) -> Any:
+    lengths = [_length(value) for value in values]
+    if not values or None in lengths or current_trace() is None or strict:
+        return zip(*values, strict=strict)
+    made = zip(*map(_elements, values), strict=False)
+    return _Together(made, min(length for length in lengths if length is not None))
+
+
+def _enumerate(iterable: Any, start: Any = 0) -> Any:
+    length = _length(iterable)
+    if length is None or current_trace() is None:
+        return enumerate(iterable, start)
+    return _Together(enumerate(_elements(iterable), start), length)
+
+
+def _reversed(sequence: Any, /) -> Any:
+    length = _length(sequence)
+    if length is None or type(sequence) is _Together or current_trace() is None:
+        return reversed(sequence)
+    return _Together(_elements(sequence, True), length)
+
+
+LOOPED: dict[type, Any] = {zip: _zip, enumerate: _enumerate, reversed: _reversed}
+"""Types of Python's -> what is called where they are called, so that loops through these are seen."""
 
 
 def told_loops(trace: Trace) -> Iterator[str]:
@@ -65,16 +122,6 @@ def told_loops(trace: Trace) -> Iterator[str]:
         place = "a loop" if line is None else f"the loop at {line[0]}:{line[1]}"
         became = "is one op" if reason is None else f"is unrolled: {reason}"
         yield f"{place}, of {count} steps, {became}"
-
-
-class _Elements:
-    """The elements of an array along its first axis, each made when it is asked for."""
-
-    def __init__(self, array: TracedArray) -> None:
-        self.array = array
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self.array[place] for place in range(int(self.array.shape[0])))
 
 
 def _iterated(values: Iterable[Any], trace: Trace) -> Iterator[Any]:
