@@ -1,7 +1,7 @@
 """Rules of primitives that hold jaxprs: calls, choices and loops.
 
-Loops are unrolled, so how often they run must be known: the count of a ``scan``, a condition of a ``while``
-that depends on constants alone.
+Short loops are unrolled, which leaves them open to algebra: a ``scan``, and a ``while`` whose condition
+depends on constants alone. Others are loops here, too.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import GraphError, describe
 from esat.frontend.creation import zeros
 from esat.frontend.jax.steps import Equation, Rule
 from esat.frontend.searching import where
 from esat.frontend.shaping import stack
 from esat.graph.constants import constant
+from esat.graph.copying import clone
 from esat.graph.registry import op_named
 from esat.graph.variables import Constant, Variable
 from esat.ops.control import AFTER, ifelse
+from esat.ops.loops.parts import LoopParts
 
-MOST_EQUATIONS = 4096
+MOST_EQUATIONS = 128
 """Equations of all passes of a loop together that a loop is unrolled into."""
 
 
@@ -92,10 +93,21 @@ def _scan(step: Equation) -> list[Variable]:
     params = step.params
     body, length = params["jaxpr"], int(params["length"])
     consts, carries = _parts(params)
-    _check_size(step, body, length)
     kept = list(step.operands[:consts])
     carry = list(step.operands[consts : consts + carries])
     sequences = step.operands[consts + carries :]
+    if _equations(body) * length > MOST_EQUATIONS:
+        fresh = [one.type.make_variable() for one in carry]
+        elements = [
+            one.tensor_type.with_shape(one.tensor_type.shape[1:]).make_variable() for one in sequences
+        ]
+        results = step.inline(body, [*kept, *fresh, *elements])
+        parts = LoopParts(
+            constant(length, "int64"), dict(zip(fresh, carry, strict=True)), results[:carries],
+            results[carries:], dict(zip(elements, sequences, strict=True)), reverse=bool(params["reverse"]),
+        )  # fmt: skip
+        parts.close()
+        return list(parts.node().outputs)
     rows: list[list[Variable]] = []
     for place in reversed(range(length)) if params["reverse"] else range(length):
         results = step.inline(body, [*kept, *carry, *(one[place] for one in sequences)])
@@ -123,44 +135,44 @@ def _while(step: Equation) -> list[Variable]:
     begin = int(params["cond_nconsts"])
     end = begin + int(params["body_nconsts"])
     for_condition, for_body = list(step.operands[:begin]), list(step.operands[begin:end])
-    carry = list(step.operands[end:])
-    passes = 0
-    while True:
+    first = carry = list(step.operands[end:])
+    equations = 0
+    while equations <= MOST_EQUATIONS:
         (goes_on,) = step.inline(asked, [*for_condition, *carry])
         if not isinstance(goes_on, Constant):
-            reason = (
-                "how often this loop runs depends on values of arguments; loops are unrolled, and "
-                "their bounds must be constants"
-            )
-            raise GraphError(describe("from_jax", ["while_loop"], reason, step.where))
+            break
         if not goes_on.data.any():
             return carry
-        passes += 1
-        _check_size(step, body, passes)
+        equations += _equations(body)
         changed = step.inline(body, [*for_body, *carry])
         carry = [_where_going_on(goes_on, *pair) for pair in zip(changed, carry, strict=True)]
+    fresh = [one.type.make_variable() for one in first]
+    (here,) = step.inline(asked, [*for_condition, *fresh])
+    changed = step.inline(body, [*for_body, *fresh])
+    following = [_where_going_on(here, *pair) for pair in zip(changed, fresh, strict=True)]
+    before, after = (
+        clone([here.any() if here.ndim else here], dict(zip(fresh, values, strict=True)))[0][0]
+        for values in (first, following)
+    )
+    parts = LoopParts(before, dict(zip(fresh, first, strict=True)), following, goes_on=after)
+    parts.close()
+    return list(parts.node().outputs[: len(first)])
 
 
-def _where_going_on(goes_on: Constant, changed: Variable, kept: Variable) -> Variable:
+def _where_going_on(goes_on: Variable, changed: Variable, kept: Variable) -> Variable:
     """What a pass makes of a value. Of a batch of loops, those that have ended keep theirs."""
-    if goes_on.data.all():
+    if isinstance(goes_on, Constant) and goes_on.data.all():
         return changed
-    rank = changed.tensor_type.ndim - goes_on.data.ndim
-    mask = goes_on.data.reshape(goes_on.data.shape + (1,) * rank)
-    if isinstance(changed, Constant) and isinstance(kept, Constant):  # it may decide how long the loop runs
-        return constant(np.where(mask, changed.data, kept.data))
+    if not goes_on.ndim:
+        return changed
+    rank = changed.tensor_type.ndim - goes_on.ndim
+    mask: Any = goes_on.dimshuffle(*range(goes_on.ndim), *["x"] * rank)
+    if isinstance(goes_on, Constant):
+        mask = goes_on.data.reshape(goes_on.data.shape + (1,) * rank)
+        if isinstance(changed, Constant) and isinstance(kept, Constant):  # it may decide how long it runs
+            return constant(np.where(mask, changed.data, kept.data))
     result: Variable = where(mask, changed, kept)
     return result
-
-
-def _check_size(step: Equation, body: Any, passes: int) -> None:
-    equations = _equations(body) * passes
-    if equations > MOST_EQUATIONS:
-        reason = (
-            f"unrolled, {passes} passes of this loop have {equations} equations; "
-            f"at most {MOST_EQUATIONS} are unrolled"
-        )
-        raise GraphError(describe("from_jax", [f"{step.name}_loop"], reason, step.where))
 
 
 def _equations(jaxpr: Any) -> int:
