@@ -20,7 +20,7 @@ from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.outside import Outside
 from esat.frontend.tracing.rebinding import Rebinder
 from esat.frontend.tracing.rolling import told_loops
-from esat.frontend.tracing.trace import Path, Trace, tracing
+from esat.frontend.tracing.trace import Path, Trace, TracedInFull, tracing
 from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
 from esat.functions.paths import Returned, merged_paths
 from esat.functions.traced_programs import Result, Settings, TracedFunction, leaf_structures
@@ -151,7 +151,7 @@ def trace_call(
     def run(path: Path) -> Returned:
         rebinder = Rebinder(Outside(settings.name))
         trace = Trace(settings.name, numbers, rebinder.called, rebinder.outside.watch, rebinder.outside.made,
-                      path=path, leaves=leaves, conditions=conditions,
+                      path=path, leaves=leaves, conditions=conditions, skips=skips and not is_debug,
                       arrays=frozenset(inputs.values()), least=settings.least)  # fmt: skip
         traces.append(trace)
         with rebinder.outside.watching(), in_trace(trace):
@@ -159,8 +159,15 @@ def trace_call(
 
     conditions: list[NumberCondition] = []
     traces: list[Trace] = []
+    is_debug = bool(getattr(settings.mode, "debug", str(settings.mode).lower() == "debug"))
+    skips = True
     with ending(traces):
-        returned, checks, failed = merged_paths(settings.name, run, set(inputs.values()))
+        try:
+            returned, checks, failed = merged_paths(settings.name, run, set(inputs.values()))
+        except TracedInFull:
+            skips = False
+            del conditions[:]
+            returned, checks, failed = merged_paths(settings.name, run, set(inputs.values()))
         traced = _results(settings.name, returned.value, inputs, returned.stands)
     outputs = traced.outputs if failed is None else [*traced.outputs, failed]
     loops = dict.fromkeys(one for trace in traces for one in told_loops(trace))

@@ -1,6 +1,9 @@
 """Random programs with loops of Python's, as text: state in numbers, arrays, lists and objects, and what may
 not be seen from outside, such as counters that decide."""
 
+import importlib.util
+import sys
+
 import numpy as np
 
 STEPS = 12
@@ -54,7 +57,7 @@ def program(x, X, M):
     T = len(x)
     y, z, k, last, n = 0.0, 1.0, 0, 0, [0]
     v, out, V, W = np.ones(3), np.zeros(T), X * 1.0, np.zeros((3, 3))
-    items, s, o, numbers = [], {"y": 0.5}, Holder(), iter([0.1] * 9 + [0.7] * 90)
+    items, s, o = [], {"y": 0.5}, Holder()
     o.z = 0.1
 """
 FOOTER = """
@@ -66,11 +69,14 @@ FOOTER = """
 def text(generator, hostile=0.3):
     """The text of a program."""
     lines = [HEADER]
+    iterator = "    numbers = iter([0.1] * 9 + [0.7] * 90)"
     for _ in range(generator.integers(1, 3)):
         lines.append(f"    for t in {generator.choice(HEADS)}:")
         for _ in range(generator.integers(1, 5)):
             group = HOSTILE if generator.random() < hostile else PLAIN
             lines += [f"        {line}" for line in group[generator.integers(len(group))]]
+    if any("numbers" in line for line in lines):  # it keeps state that nobody sees
+        lines.insert(1, iterator)
     return "\n".join([*lines, FOOTER])
 
 
@@ -84,9 +90,11 @@ def loaded(text, folder, name):
     """The function of a text, from a file: code that is traced is compiled anew from its text."""
     path = folder / f"{name}.py"
     path.write_text(text)
-    namespace = {"__name__": name}
-    exec(compile(text, str(path), "exec"), namespace)
-    return namespace["program"]
+    specification = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module.program
 
 
 def difference(found, wanted):

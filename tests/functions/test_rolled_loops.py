@@ -223,8 +223,8 @@ def loops_of(function):
     seen = []
     before = rolling._roll
 
-    def noting(nodes, trace):
-        reason = before(nodes, trace)
+    def noting(nodes, trace, *more):
+        reason = before(nodes, trace, *more)
         seen.append((None, len(nodes), reason))
         return reason
 

@@ -163,9 +163,19 @@ class TracedArray(TracedOperators):
         """What it holds by itself; None for a view."""
         return self._value if self._base is None else None
 
+    @property
+    def cached(self) -> Value | None:
+        """What it held when it was last asked, or None where it never was."""
+        return self._value
+
     def exchange(self, value: Variable) -> None:
         """Hold another Variable, which is known to be of equal value."""
         self._value = value
+
+    def become(self, view: TracedArray) -> None:
+        """Be the same view as another one, by an index that is known."""
+        self._read, self._write, self.key = view._read, view._write, view.key
+        self._value, self._seen = view._value, -1
 
     def look_again(self) -> None:
         """Of a view: have the value from the base, of which another Variable may stand for it."""

@@ -60,7 +60,9 @@ class Operand:
     variable
         The Variable from before the loop.
     values, each
-        The constants or Variables, one for each iteration.
+        The constants or Variables, one for each iteration that was traced.
+    rows
+        Constants of all iterations, where some were not traced.
     """
 
     kind: str
@@ -69,6 +71,7 @@ class Operand:
     variable: Variable | None = None
     values: list[Constant] = field(default_factory=list)
     each: list[Variable] = field(default_factory=list)
+    rows: np.ndarray[Any, np.dtype[Any]] | None = None
 
 
 @dataclass(slots=True)
@@ -129,6 +132,8 @@ class Iterations:
 
     def __init__(self, nodes: Sequence[Sequence[Apply]]) -> None:
         self._nodes = nodes
+        self._total = len(nodes)
+        self._last: dict[Variable, Key] = {}
         self._where = {
             output: (number, place, index)
             for number, iteration in enumerate(nodes)
@@ -144,14 +149,24 @@ class Iterations:
     @property
     def count(self) -> int:
         """How many iterations are equal."""
-        return len(self._nodes) - self.first
+        return self._total - self.first
 
     def place(self, variable: Variable) -> tuple[int, Key] | None:
         """The step, counted from the first equal one, and the key of a value of one; None of others."""
         found = self._where.get(variable)
+        if variable in self._last:
+            return self.count - 1, self._last[variable]
         if found is None or found[0] < self.first:
             return None
         return found[0] - self.first, (found[1], found[2])
+
+    def is_back(self, variable: Variable, back: int, key: Key) -> bool:
+        """Whether a value is one of so many iterations before the one after those that were traced."""
+        return self._where.get(variable) == (len(self._nodes) - back, *key)
+
+    def extend(self, total: int, last: dict[Variable, Key]) -> None:
+        """Say that there are more iterations, the last of which has these values."""
+        self._total, self._last = total, last
 
     def _compare(self, first: int) -> None:
         self.first = first
@@ -276,8 +291,12 @@ def _is_equal(one: Variable, other: Variable) -> bool:
     )
 
 
-def rows_of(values: Sequence[Constant]) -> np.ndarray[Any, np.dtype[Any]] | None:
+def rows_of(operand: StepOperand) -> np.ndarray[Any, np.dtype[Any]] | None:
     """Constants as an array with one for each step; None where all are equal."""
+    if operand.rows is not None:
+        first = operand.rows[:1]
+        return None if operand.rows.tobytes() == first.tobytes() * len(operand.rows) else operand.rows
+    values = operand.values
     if all(_is_equal(values[0], one) for one in values[1:]):
         return None
     return np.stack([one.data for one in values])

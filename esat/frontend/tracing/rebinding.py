@@ -136,9 +136,9 @@ class Rebinder:
             return types.MethodType(call, value)
         return frozen(self.exchanged(value, "a call"))
 
-    def iterated(self, value: Any) -> Any:
-        """What a loop of a user's code goes through."""
-        return rolled(self._objects.iterated(value))
+    def iterated(self, value: Any, target: str | None = None) -> Any:
+        """What a loop of a user's code goes through, and the variable of a statement that has one."""
+        return rolled(self._objects.iterated(value), target)
 
     def _builtin_method(self, method: Any, owner: Any) -> Any:
         if isinstance(owner, _DRAWING):

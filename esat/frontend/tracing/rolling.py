@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -29,9 +30,12 @@ from esat.frontend.tracing.iterations import (
     needed,
     rows_of,
 )
-from esat.frontend.tracing.trace import Trace, current_trace
+from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.tracing.skipping import FEWEST_SKIPPED, TRACED, Skipped, StateWatch
+from esat.frontend.tracing.trace import Trace, TracedInFull, current_trace
 from esat.graph.callers import user_line
 from esat.graph.op import as_variable
+from esat.graph.traversal import ancestors
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
 from esat.graph.watching import watching_nodes
@@ -47,14 +51,20 @@ FEWEST_NODES = 128
 is unrolled has in common, and one kernel runs it."""
 
 
-def rolled(value: Any) -> Any:
-    """What a loop goes through: the same as ``value``, with iterations compared at the end."""
+def rolled(value: Any, target: str | None = None) -> Any:
+    """What a loop goes through: the same as ``value``, with iterations compared at the end.
+
+    Of a range, iterations may be skipped: ``target`` is the name of the loop's variable, None where it is no
+    statement of its own.
+    """
     trace = current_trace()
     if trace is None:
         return value
     length = _length(value)
     if length is None or length < FEWEST_STEPS:
         return value
+    if type(value) is range and target is not None and trace.skips and length >= FEWEST_SKIPPED:
+        return _iterated(value, trace, StateWatch(target))
     return _iterated(_elements(value) if type(value) is TracedArray else value, trace)
 
 
@@ -124,13 +134,20 @@ def told_loops(trace: Trace) -> Iterator[str]:
         yield f"{place}, of {count} steps, {became}"
 
 
-def _iterated(values: Iterable[Any], trace: Trace) -> Iterator[Any]:
+def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = None) -> Iterator[Any]:
+    """Values of a loop, whose iterations are compared at the end."""
     line = user_line()
     nodes: list[list[Apply]] = []
     path = trace.path
     begin = None if path is None else path.point()
     remaining = iter(values)
     while True:
+        if watch is not None and 1 <= len(nodes) <= TRACED:
+            watch.look(sys._getframe(1))
+        if watch is not None and len(nodes) == TRACED:
+            if watch.settles(TRACED - 2) and (path is None or path.point() == begin):
+                break
+            watch.forget()
         with watching_nodes() as own:
             try:
                 value = next(remaining)
@@ -138,6 +155,9 @@ def _iterated(values: Iterable[Any], trace: Trace) -> Iterator[Any]:
                 break
             yield value
         nodes.append(own)
+    if watch is not None and len(nodes) == TRACED:
+        yield from _skipping(values, nodes, trace, watch, line)
+        return
     if path is not None and path.point() != begin:
         reason: str | None = "it decides or checks values"
     else:
@@ -145,21 +165,58 @@ def _iterated(values: Iterable[Any], trace: Trace) -> Iterator[Any]:
     trace.loops.append((line, len(nodes), reason))
 
 
-def _roll(nodes: Sequence[Sequence[Apply]], trace: Trace) -> str | None:
-    """Exchange what refers to values of iterations; why not, where that is not possible."""
+def _skipping(
+    values: Any, nodes: list[list[Apply]], trace: Trace, watch: StateWatch, line: UserLine | None
+) -> Iterator[Any]:
+    """The number that stands for those of all iterations that are left."""
+    number = TensorType("int64", shape=()).make_variable()
+    trace.skipping.add(number)
+    path = trace.path
+    begin = None if path is None else path.point()
+    with watching_nodes() as own:
+        yield TracedNumber(number, int)
+    watch.look(sys._getframe(2))
+    if not watch.settles(TRACED - 1) or (path is not None and path.point() != begin):
+        raise TracedInFull
+    watch.forget()
+    reason = _roll(nodes, trace, lambda iterations, last: Skipped(iterations, last, number, values), own)
+    if reason is not None:
+        raise TracedInFull
+    trace.skipping.discard(number)
+    trace.loops.append((line, len(values), None))
+
+
+def _roll(
+    nodes: Sequence[Sequence[Apply]], trace: Trace, skip: Any = None, own: Sequence[Apply] = ()
+) -> str | None:
+    """Exchange what refers to values of iterations; why not, where that is not possible.
+
+    Parameters
+    ----------
+    nodes
+        Those of each iteration.
+    skip
+        Makes a :class:`Skipped` of iterations and the nodes of the last one; None where all were traced.
+    own
+        The nodes of the one that stands for others.
+    """
     live = [one for one in (reference() for reference in trace.live) if one is not None]
     trace.live[:] = [reference for reference in trace.live if reference() is not None]
     read = {value for value in map(_held, live) if value is not None}
-    kept = needed(nodes, read)
-    if sum(map(len, kept)) < FEWEST_NODES:
+    kept = needed([*nodes, own], read)
+    if skip is None and sum(map(len, kept)) < FEWEST_NODES:
         return "it is short"
+    skipped = None
     try:
-        rolling = _Rolling(Iterations(kept))
-        found = rolling.exchanged(read)
+        iterations = Iterations(kept[:-1])
+        skipped = None if skip is None else skip(iterations, kept[-1])
+        found = _Rolling(iterations).exchanged(read)
     except NotEqualError as error:
         return error.reason if error.where is None else f"{error.reason}{_shown(error.where)}"
     except EsatError as error:
         return str(error).splitlines()[0]
+    if skipped is not None:
+        found.update((one, skipped.last(one)) for one in read & skipped.of_number)
     for one in live:
         value = _held(one)
         if value is not None and value in found:
@@ -167,6 +224,17 @@ def _roll(nodes: Sequence[Sequence[Apply]], trace: Trace) -> str | None:
     for one in live:
         if type(one) is TracedArray:
             one.look_again()
+    return None if skipped is None else _left_over(live, skipped)
+
+
+def _left_over(live: Sequence[Any], skipped: Skipped) -> str | None:
+    """Why something still depends on the number that stands for others, if it does."""
+    for one in live:
+        if type(one) is TracedArray and type(one.key) is TracedNumber and one.base is not None:
+            one.become(one.base[int(one.key.known())])
+        held = one.value if type(one) is TracedArray else one.variable
+        if isinstance(held, Variable) and skipped.number in {*ancestors([held])}:
+            return "a value of the last iteration depends on its number"
     return None
 
 
@@ -339,7 +407,7 @@ class _Rolling:
             return self._sequence(
                 stack(operand.each), TensorType(own.dtype, shape=(None, *own.tensor_type.shape))
             )
-        rows = rows_of(operand.values)
+        rows = rows_of(operand)
         return own if rows is None else self._sequence(as_variable(rows), as_variable(rows).tensor_type)
 
     def _value(self, key: Key, back: int) -> Variable:

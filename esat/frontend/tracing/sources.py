@@ -83,7 +83,9 @@ class _Asking(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
-        node.iter = _call_of(ITERATED, node.iter, [node.iter])
+        name = node.target.id if isinstance(node.target, ast.Name) else None
+        target = ast.copy_location(ast.Constant(name), node.iter)
+        node.iter = _call_of(ITERATED, node.iter, [node.iter, target])
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:

@@ -58,6 +58,10 @@ class SizesAsked(BaseException):
         self.least = least
 
 
+class TracedInFull(BaseException):
+    """A loop of which iterations were skipped, and should not have been: the function is traced anew."""
+
+
 def _as_it_is(value: Any) -> Any:
     return value
 
@@ -223,6 +227,10 @@ class Trace:
         Variables that stand for others, of a gradient or for the elements of a batch -> the sizes of these.
     has_ended
         Whether the function has returned: what stood for its arrays and numbers means nothing then.
+    skips
+        Whether iterations of loops need not be traced where others tell what they do.
+    skipping
+        Numbers of loops that stand for all that are left.
     live
         What stands for its arrays and numbers, as long as something refers to it.
     loops
@@ -243,6 +251,8 @@ class Trace:
     least: int = 0
     stand_ins: dict[Variable, tuple[Variable, ...]] = field(default_factory=dict)
     has_ended: bool = False
+    skips: bool = False
+    skipping: set[Variable] = field(default_factory=set)
     live: list[weakref.ref[Any]] = field(default_factory=list)
     loops: list[tuple[UserLine | None, int, str | None]] = field(default_factory=list)
 
@@ -286,6 +296,8 @@ def value_of(variable: Variable, asked: str, advice: str) -> np.ndarray[Any, np.
         value: np.ndarray[Any, np.dtype[Any]] = np.asarray(evaluate(variable))
         return value
     trace = current_trace()
+    if trace is not None and not trace.skipping.isdisjoint(free):
+        raise TracedInFull
     if trace is not None and all(leaf in trace.numbers for leaf in free):
         raise ValueAsked(frozenset(trace.numbers[leaf] for leaf in free), user_line())
     raise not_known(variable, asked, advice)
@@ -312,6 +324,7 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
     trace = current_trace()
     if trace is None or variable.tensor_type.ndim:
         return bool(value_of(variable, asked, advice))
+    require_no_skip(variable)
     if is_of_numbers(variable):
         condition = condition_of(variable, trace.numbers)
         outcome = None if condition is None else condition.outcome(trace.leaves)
@@ -355,6 +368,7 @@ def check(condition: Any, error: Exception, advice: str = "") -> None:
             raise error
         return
     trace = current_trace()
+    require_no_skip(condition)
     if condition.tensor_type.ndim:
         condition = condition.any()
     path = None if trace is None else trace.path
@@ -376,8 +390,16 @@ def _truth(variable: Variable) -> Variable:
     return truth
 
 
+def require_no_skip(variable: Variable) -> None:
+    """Raise TracedInFull where a value depends on the number of a loop that stands for several."""
+    trace = current_trace()
+    if trace is not None and trace.skipping and not trace.skipping.isdisjoint(inputs_of([variable])):
+        raise TracedInFull
+
+
 def written(variable: Variable, spec: str, shown: str) -> str:
     """What stands in texts for a value that only a call can know: errors show the value."""
+    require_no_skip(variable)
     trace = current_trace()
     if trace is None or trace.path is None:
         return shown

@@ -1,0 +1,192 @@
+"""What code that runs in a loop can see of the state of Python, to tell whether an iteration changes it.
+
+An iteration does what its state and its number say. Where no state changes from one to the next but traced
+values, all further ones do what one of them does for a number that nobody has asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+from esat.frontend.tracing.arrays import TracedArray
+from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.tracing.outside import is_users_file
+from esat.graph.variables import Constant, Variable
+
+MOST_OBJECTS = 4_000
+LARGEST_ARRAY = 1 << 20
+"""Bytes of arrays whose contents are compared."""
+
+_PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
+_FIXED = (types.BuiltinFunctionType, np.ufunc, np.dtype, types.CodeType, types.WrapperDescriptorType,
+          types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+          types.ClassMethodDescriptorType, types.MethodWrapperType, type(np.sum))  # fmt: skip
+
+
+_CONTAINERS = (list, tuple, dict, set, frozenset, slice)
+_CODE = (types.FunctionType, types.MethodType, functools.partial, property, staticmethod, classmethod)
+
+
+class UnseenStateError(Exception):
+    """Something that may keep state which cannot be seen: an iterator, an object of a library's."""
+
+
+class LoopState:
+    """The state that a frame's code reaches, at one moment.
+
+    Parameters
+    ----------
+    frame
+        Of the function that has the loop.
+    target
+        The name of the loop's variable, which moves on.
+    before
+        The state of the iteration before; None at first.
+
+    Attributes
+    ----------
+    seen
+        A value that is equal for equal states.
+    traced
+        The traced objects in it, which stay as long as this is there.
+
+    Raises
+    ------
+    UnseenStateError
+        Where not all of it can be seen.
+    """
+
+    def __init__(self, frame: types.FrameType, target: str, before: LoopState | None) -> None:
+        self.traced: dict[int, Any] = {}
+        self._known = {} if before is None else before.traced
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
+        names = {name: value for name, value in frame.f_locals.items() if name != target}
+        self.seen = (
+            tuple((name, self._of(value)) for name, value in sorted(names.items())),
+            self._globals(frame.f_code, frame.f_globals),
+        )
+
+    def _globals(self, code: types.CodeType, names: Any) -> Any:
+        original = getattr(names, "original", names)
+        read = [name for name in dict.fromkeys(_names_of(code)) if name in original]
+        return tuple((name, self._of(original[name])) for name in read)
+
+    def _of(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in _PLAIN:
+            return kind, value
+        if kind is TracedArray or kind is TracedNumber:
+            return self._of_traced(value)
+        if isinstance(value, np.generic):
+            return kind, value.tobytes()
+        if id(value) in self._numbers:
+            return "again", self._numbers[id(value)]
+        self._numbers[id(value)] = len(self._numbers)
+        self._kept.append(value)
+        if len(self._numbers) > MOST_OBJECTS:
+            raise UnseenStateError
+        return self._of_object(kind, value)
+
+    def _of_traced(self, value: Any) -> Any:
+        """What Python can tell of a traced object; whether it was there before, or where it was first met."""
+        number = ("kept", id(value)) if id(value) in self._known else ("new", 0)
+        if id(value) in self.traced and number[0] == "new":
+            number = ("new", [*self.traced].index(id(value)) + 1)
+        self.traced.setdefault(id(value), value)
+        held: Any = value.cached if type(value) is TracedArray else value.variable
+        if held is None:
+            return number, value.key is None
+        if not isinstance(held, Variable):
+            return number, value.is_scalar, held.dtype, held.shape, held.tobytes()
+        if isinstance(held, Constant):
+            return number, held.type, held.data.tobytes()
+        return number, held.type, value.kind if type(value) is TracedNumber else value.is_scalar
+
+    def _of_object(self, kind: type, value: Any) -> Any:
+        if kind in _CONTAINERS:
+            return kind, self._of_parts(kind, value)
+        if kind in _CODE:
+            return self._of_code(kind, value)
+        if kind is np.ndarray:
+            if value.nbytes > LARGEST_ARRAY or value.dtype.hasobject:
+                raise UnseenStateError
+            return id(value), value.dtype.str, value.shape, value.tobytes()
+        if isinstance(value, types.ModuleType) and not _is_librarys(value):
+            raise UnseenStateError
+        if isinstance(value, type):
+            return self._of_class(value)
+        if isinstance(value, Variable | types.ModuleType) or kind in _FIXED:
+            return id(value)
+        if all(base is object or _is_plain_class(base) for base in kind.__mro__):
+            return id(value), self._of(kind), self._of(vars(value))
+        raise UnseenStateError
+
+    def _of_parts(self, kind: type, value: Any) -> Any:
+        if kind is dict:
+            return tuple((self._of(key), self._of(one)) for key, one in value.items())
+        if kind is slice:
+            return tuple(map(self._of, (value.start, value.stop, value.step)))
+        found = tuple(map(self._of, value))
+        return frozenset(found) if kind in (set, frozenset) else found
+
+    def _of_code(self, kind: type, value: Any) -> Any:
+        if kind is types.FunctionType:
+            return self._of_function(value)
+        names = ("__func__", "__self__", "func", "args", "keywords", "fget", "fset")
+        return tuple(self._of(getattr(value, name, None)) for name in names)
+
+    def _of_function(self, function: types.FunctionType) -> Any:
+        if not is_users_file(function.__code__.co_filename):
+            return id(function)
+        cells = []
+        for cell in function.__closure__ or ():
+            try:
+                cells.append(self._of(cell.cell_contents))
+            except ValueError:  # empty still
+                cells.append(None)
+        defaults = self._of((function.__defaults__, function.__kwdefaults__, vars(function)))
+        return (
+            id(function.__code__),
+            tuple(cells),
+            defaults,
+            self._globals(function.__code__, function.__globals__),
+        )
+
+    def _of_class(self, kind: type) -> Any:
+        if not _is_plain_class(kind):
+            return id(kind)
+        own = {name: one for name, one in vars(kind).items() if name not in _OF_CLASSES}
+        return id(kind), self._of(own)
+
+
+_OF_CLASSES = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__")
+
+
+def _is_plain_class(kind: type) -> bool:
+    """Whether instances of a class have what their attributes hold, and nothing else."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    is_users = file is not None and is_users_file(file)
+    return type(kind) is type and is_users and "__slots__" not in vars(kind)
+
+
+def _is_librarys(module: types.ModuleType) -> bool:
+    """Whether a module is Python's, or of an installed library: code does not keep state there."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return module.__name__.partition(".")[0] in sys.stdlib_module_names
+    return not is_users_file(file)
+
+
+def _names_of(code: types.CodeType) -> list[str]:
+    """Names that code, and code within it, may look up."""
+    found = [*code.co_names]
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found += _names_of(constant)
+    return found
