@@ -1,5 +1,6 @@
 """Pages of the documentation whose code is plain Python: it runs, all blocks of a page in turn."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -32,3 +33,17 @@ def test_code_of_a_page_runs(name, capsys):
         named = [lines[int(number) - 1] for number in re.findall(r"from_numpy\.md:(\d+)", printed)]
         assert any("while x.sum() > 10" in line for line in named)
     assert esat is namespace["esat"]
+
+
+def test_cells_of_the_page_on_loops_run(tmp_path, capsys, monkeypatch):
+    """As a module: loops are rolled up in code that is read from a file."""
+    text = (DOCS / "tutorials/loops.md").read_text(encoding="utf-8")
+    cells = re.findall(r"```\{code-cell\}\n(.*?)```", text, re.DOTALL)
+    path = tmp_path / "page_on_loops.py"
+    path.write_text("\n".join(cells), encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("page_on_loops")
+    difference, *lines = capsys.readouterr().out.splitlines()
+    assert float(difference) < 1e-12
+    assert any("of 100000 steps, is one op" in line for line in lines)
+    assert any(line.endswith(" 1") for line in lines)  # one program
