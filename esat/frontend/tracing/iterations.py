@@ -46,7 +46,7 @@ class NotEqualError(Exception):
 
 
 @dataclass(slots=True)
-class Operand:
+class StepOperand:
     """What an operand is in all iterations.
 
     Attributes
@@ -75,7 +75,7 @@ class Operand:
 
 
 @dataclass(slots=True)
-class Step:
+class StepNode:
     """A node in all iterations.
 
     Attributes
@@ -89,7 +89,7 @@ class Step:
     """
 
     node: Apply
-    operands: list[Operand]
+    operands: list[StepOperand]
     places: list[tuple[int, ...]] | None
 
     @property
@@ -181,7 +181,7 @@ class Iterations:
                 )
         self.steps = [self._step(place, node) for place, node in enumerate(last)]
 
-    def _step(self, place: int, model: Apply) -> Step:
+    def _step(self, place: int, model: Apply) -> StepNode:
         """A node in all iterations. Raises NotEqualError where it differs."""
         if model.op.family is Family.RANDOM:
             raise NotEqualError("it draws random numbers", model.where)
@@ -200,9 +200,9 @@ class Iterations:
             if own is not None:
                 places.append(own[1])
         operands = [self._operand(position, model, same) for position in range(len(model.inputs))]
-        return Step(model, operands, places if shape is not None else None)
+        return StepNode(model, operands, places if shape is not None else None)
 
-    def _operand(self, position: int, model: Apply, same: Sequence[Apply]) -> Operand:
+    def _operand(self, position: int, model: Apply, same: Sequence[Apply]) -> StepOperand:
         variable, last = model.inputs[position], len(self._nodes) - 1
         if isinstance(variable, Constant):
             return self._numbers(position, model, same)
@@ -218,16 +218,16 @@ class Iterations:
                 self.set_initial(key, back - number, operand, node.where)
             elif self._where.get(operand) != (self.first + number - back, *key):
                 raise NotEqualError(f"{model.op.name} takes another operand in each step", node.where)
-        return Operand("step", back, key)
+        return StepOperand("step", back, key)
 
-    def _outside(self, position: int, model: Apply, same: Sequence[Apply]) -> Operand:
+    def _outside(self, position: int, model: Apply, same: Sequence[Apply]) -> StepOperand:
         each = [node.inputs[position] for node in same]
         if all(one is each[-1] for one in each):
-            return Operand("outside", variable=each[-1])
+            return StepOperand("outside", variable=each[-1])
         for node, one in zip(same, each, strict=True):
             if self._where.get(one, (-1,))[0] >= self.first or one.type != each[-1].type:
                 raise NotEqualError(f"{model.op.name} takes another operand in each step", node.where)
-        return Operand("each", each=each)
+        return StepOperand("each", each=each)
 
     def set_initial(self, key: Key, before: int, value: Variable, where: UserLine | None) -> None:
         """Say what stands for a result so many steps before the first one. Raises NotEqualError."""
@@ -239,14 +239,14 @@ class Iterations:
         if known is not value and not _is_equal(known, value):
             raise NotEqualError("a value has two first values", where)
 
-    def _numbers(self, position: int, model: Apply, same: Sequence[Apply]) -> Operand:
+    def _numbers(self, position: int, model: Apply, same: Sequence[Apply]) -> StepOperand:
         values: list[Constant] = []
         for node in same:
             value = node.inputs[position]
             if not isinstance(value, Constant) or value.type != model.inputs[position].type:
                 raise NotEqualError(f"{model.op.name} takes a number in some steps only", node.where)
             values.append(value)
-        return Operand("number", values=values)
+        return StepOperand("number", values=values)
 
 
 def chosen_places(node: Apply) -> tuple[Entries, tuple[int, ...]] | None:

@@ -25,8 +25,8 @@ from esat.frontend.tracing.iterations import (
     Iterations,
     Key,
     NotEqualError,
-    Operand,
-    Step,
+    StepNode,
+    StepOperand,
     needed,
     rows_of,
 )
@@ -271,9 +271,9 @@ class _Rolling:
 
     # ---- arrays that are written row by row
 
-    def _find_written(self) -> dict[int, Operand]:
+    def _find_written(self) -> dict[int, StepOperand]:
         """Nodes that write a row of an array which is handed on for that alone -> what they write."""
-        found: dict[int, Operand] = {}
+        found: dict[int, StepOperand] = {}
         for place, step in enumerate(self.steps):
             first = step.operands[0] if step.operands else None
             is_write = isinstance(step.node.op, SetSubtensor) and step.places is not None
@@ -395,7 +395,7 @@ class _Rolling:
         for index, output in enumerate(made.outputs):
             self.made[number, index] = output
 
-    def _operand(self, operand: Operand, own: Variable) -> Variable:
+    def _operand(self, operand: StepOperand, own: Variable) -> Variable:
         if operand.kind == "outside":
             assert operand.variable is not None
             return operand.variable
@@ -423,7 +423,7 @@ class _Rolling:
                 self.taps[key, one] = Variable(self.steps[key[0]].node.outputs[key[1]].type)
         return self.taps[key, back]
 
-    def _element(self, source: Variable, step: Step) -> Variable:
+    def _element(self, source: Variable, step: StepNode) -> Variable:
         """The part of an array that each step takes, at another place along one axis."""
         assert step.places is not None
         assert isinstance(step.node.op, Subtensor)
