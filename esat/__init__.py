@@ -167,6 +167,8 @@ if _TYPE_CHECKING:
     from esat.drawing import pydotprint as pydotprint
     from esat.drawing import save_html as save_html
     from esat.functions import jit as jit
+    from esat.functions.saved import load as load
+    from esat.functions.saved import save as save
     from esat.mode import Mode as Mode
     from esat.pipeline import compile as compile
     from esat.rules.query import Query as Query
@@ -208,8 +210,10 @@ _LATER = {
     "compare_times": "esat.comparison",
     "compile": "esat.recorded.entry_point",
     "jit": "esat.functions",
+    "load": "esat.functions.saved",
     "optdb": "esat.classic",
     "pydotprint": "esat.drawing",
+    "save": "esat.functions.saved",
     "save_html": "esat.drawing",
 }
 _MODULES = ("classic", "functions", "mode", "numpy", "rules", "scipy")

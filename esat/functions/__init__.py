@@ -8,6 +8,7 @@ jitted   ``esat.jit``: which program a call runs
 differentiation  derivatives and batches of functions that are traced
 transformations  functions of functions
 traced_loops     loops whose body is traced once
+saved            compiled functions as files
 ======== =======================================================================
 """
 

@@ -30,6 +30,7 @@ from esat.recorded.content import (
 from esat.recorded.keys import NotKeyedError, compiler_state, graph_key
 from esat.runtime import Executable
 from esat.runtime.dispatch import CallsLeft, Counted
+from esat.runtime.executable import by_name
 from esat.runtime.shared_values import value_of, with_values
 from esat.storage import CacheWarning, DiskStore, default_directory
 
@@ -138,6 +139,11 @@ class RecordedExecutable(Executable):
     @property
     def _results(self) -> int:
         return len(self._request.graph.outputs)
+
+    @property
+    def shared(self) -> Mapping[str, SharedVariable]:
+        """As :attr:`Executable.shared`, which needs no compiler."""
+        return by_name(self._request.shared)
 
     def _compile(self) -> None:
         """Become what the compiler makes."""

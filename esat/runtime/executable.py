@@ -10,7 +10,7 @@ import os
 import reprlib
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -334,6 +334,14 @@ class Executable:
         """Shared variables that a call gives new values: those of the last outputs of ``graph``."""
         return self._program.updated
 
+    @property
+    def shared(self) -> Mapping[str, SharedVariable]:
+        """The shared variables that a call reads or updates, by their names.
+
+        One without a name is ``shared0`` by its place among all of them; so is one whose name another has.
+        """
+        return by_name((*self.updated, *shared_variables(self.graph.outputs)))
+
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write a page about this function; see :func:`esat.save_html`."""
         from esat.drawing import save_html
@@ -413,6 +421,23 @@ class Executable:
                 line = trace.tb_lineno
             trace = trace.tb_next
         return self._driver.step_at(line)
+
+
+def shared_variables(results: Iterable[Variable]) -> list[SharedVariable]:
+    """The shared variables that results depend on."""
+    from esat.graph import SharedVariable
+    from esat.graph.traversal import ancestors
+
+    return [variable for variable in ancestors(results) if isinstance(variable, SharedVariable)]
+
+
+def by_name(variables: Iterable[SharedVariable]) -> dict[str, SharedVariable]:
+    """Variables by their names; where a name is missing or taken, by their places."""
+    found: dict[str, SharedVariable] = {}
+    for place, variable in enumerate(dict.fromkeys(variables)):
+        name = variable.name
+        found[f"shared{place}" if name is None or name in found else name] = variable
+    return found
 
 
 def located_error(executable: Executable, error: Exception) -> Exception:
