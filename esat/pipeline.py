@@ -226,7 +226,7 @@ def _linked(
     source = Kernels(mode.machine, mode.threads, mode.soundness == "exact", _target(mode))
     facts = ShapeFacts(final)
     with profile.stage("routines", "linker"):
-        found = library_routines(plan, _routines(mode))
+        found = library_routines(plan, _routines(mode, len(final) == 1))
         performers = performing_routines(found, facts)
         routines = {node: routine for node, routine in found.items() if node not in performers}
     with profile.stage("memory plan", "linker"):
@@ -298,8 +298,8 @@ def _for_device(report: OptimizationReport, machine: MachineProfile, shapes: Exp
     return [] if same else [resizing.program(found)]
 
 
-def _routines(mode: Mode) -> Callable[[Apply], Routine | None]:
-    """What knows the library routine of a node; some run programs of their own."""
+def _routines(mode: Mode, is_alone: bool = False) -> Callable[[Apply], Routine | None]:
+    """What knows the library routine of a node, which may be alone; some run programs of their own."""
     alone = Mode(mode, invariants=False)
 
     def link(part: FunctionGraph) -> Executable:
@@ -310,7 +310,7 @@ def _routines(mode: Mode) -> Callable[[Apply], Routine | None]:
 
     def routine(node: Apply) -> Routine | None:
         if isinstance(node.op, LoopOp):
-            return LoopRoutine(node.op, link_body)
+            return LoopRoutine(node.op, link_body, None if is_alone else node)
         return routine_for(node, _target(mode), mode.threads, link)
 
     return routine

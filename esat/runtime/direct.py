@@ -96,12 +96,18 @@ def _nobody(_function: Run) -> None:
 
 def _calls_before(program: Program) -> int:
     """How many calls the driver runs before the native function is made: none of a loop, of many steps."""
-    if any(isinstance(routine, LoopRoutine) for routine in program.routines.values()):
+    if has_loops(program):
         return 0
     through_python = sum(
         group.kind == "library" and group.nodes[0] not in program.routines for group in program.steps
     )
     return max(FEWEST_CALLS, CALLS // (1 + through_python))
+
+
+def has_loops(program: Program) -> bool:
+    """Whether a program has loops, which the driver would run step by step: nothing that can be avoided sends
+    a call there, such as that no memory of an earlier result is free."""
+    return any(isinstance(routine, LoopRoutine) for routine in program.routines.values())
 
 
 def may_be_direct(program: Program) -> bool:
@@ -187,7 +193,10 @@ def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> 
     results = returned(program)
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}
     new = {variable: value for (kind, variable), value in facts.items() if kind == "new"}
-    kept = [_kept_memory(output, new.get(made_in(program, output)), shapes) for output in results]
+    kept = [
+        None if has_loops(program) else _kept_memory(output, new.get(made_in(program, output)), shapes)
+        for output in results
+    ]
     large = {variable: value for (kind, variable), value in facts.items() if kind == "large" and value}
 
     def recipe(threads: int) -> NativeRecipe | None:

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from esat.errors import EsatError
-from esat.graph import Constant, FunctionGraph, TensorType
+from esat.graph import Apply, Constant, FunctionGraph, TensorType
+from esat.graph.constants import constant
 from esat.graph.op import Array
-from esat.ops.loops.record import LoopOp
+from esat.ops.loops.record import LoopOp, Scan
 from esat.runtime.native_memory import Inside, NativeMemory, NoNativeFormError, returned
 
 if TYPE_CHECKING:
     from esat.codegen.native_plan import Place, Step
     from esat.runtime.executable import Executable
+
+MOST_PROGRAMS = 16
+"""Numbers of steps for which a loop of its own is kept."""
 
 
 class LoopRoutine:
@@ -32,14 +36,23 @@ class LoopRoutine:
     ----------
     link
         Makes the program of a graph.
+    alone
+        The node, to be run as a program of its own, which is a native function even where the whole is none;
+        None where it is the whole.
     """
 
-    def __init__(self, op: LoopOp, link: Callable[[FunctionGraph], Executable]) -> None:
+    def __init__(
+        self, op: LoopOp, link: Callable[[FunctionGraph], Executable], alone: Apply | None = None
+    ) -> None:
         self.op = op
         self.body = link(op.body.clone())
+        self._alone = None if alone is None else _Alone(alone, link)
 
     def __call__(self, *arrays: Array) -> None:
         count = 1 + len(self.op.body.inputs)
+        if self._alone is not None:
+            self._alone(arrays[:count], arrays[count:])
+            return
         found = self.op.run(arrays[:count], self._step)
         for result, value in zip(arrays[count:], found, strict=True):
             result[...] = value
@@ -99,3 +112,31 @@ class LoopRoutine:
             if found != shape:
                 raise NoNativeFormError
         return memory.steps_inside(program, table, key, Inside(memory, inputs, outputs))
+
+
+class _Alone:
+    """Programs of one loop, each linked when first called: one for each number of rows of its traces."""
+
+    def __init__(self, node: Apply, link: Callable[[FunctionGraph], Executable]) -> None:
+        self._node, self._link = node, link
+        self._programs: dict[int | None, tuple[Executable, list[int]]] = {}
+
+    def _linked(self, steps: int | None) -> tuple[Executable, list[int]]:
+        """The program for a number of steps, or for any; the operands that it takes."""
+        stands = [one if isinstance(one, Constant) else one.type.make_variable() for one in self._node.inputs]
+        if steps is not None:
+            stands[0] = constant(steps, "int64")
+        taken = [place for place, one in enumerate(stands) if not isinstance(one, Constant)]
+        outputs = self._node.op.make_node(*stands).outputs
+        return self._link(FunctionGraph([stands[place] for place in taken], outputs, clone=False)), taken
+
+    def __call__(self, operands: Sequence[Array], results: Sequence[Array]) -> None:
+        op = self._node.op
+        steps = max(int(operands[0]), 0) if isinstance(op, Scan) and op.kept else None
+        if steps not in self._programs:
+            while len(self._programs) >= MOST_PROGRAMS:
+                self._programs.pop(next(iter(self._programs)), None)
+            self._programs[steps] = self._linked(steps)
+        program, taken = self._programs[steps]
+        given = [np.require(operands[place], requirements=["C", "A"]) for place in taken]
+        program(*given, out=results[0] if len(results) == 1 else tuple(results))

@@ -198,6 +198,10 @@ class Skipped:
             if column.min() < 0 or size is None or column.max() >= size:
                 raise NotEqualError("the size of an array is not known", node.where)
             columns.append(column)
+        if all(np.all(column == column[0]) for column in columns) and not step.varies:
+            if tuple(int(column[0]) for column in columns) != step.places[0]:
+                raise NotEqualError("a place is no function of the loop's number", node.where)
+            return list(node.inputs[:kept])
         places = list(zip(*(column.tolist() for column in columns), strict=True))
         if places[: len(step.places)] != list(step.places):
             raise NotEqualError("a place is no function of the loop's number", node.where)
