@@ -38,7 +38,7 @@ def compile_kernel(kernel: Kernel, target: Target, layout: Layout = "C") -> cach
     Outputs are preallocated C-contiguous arrays, of the dtypes and ranks the kernel says, that do not
     overlap one another or any input. Inputs are those of the group that ``kernel.operands`` names, in this
     order; each is an aligned array in native byte order, rank 0 included, of layout ``layout``. Sizes agree
-    as ``kernel.axes`` says, and axes of ``kernel.nonempty`` are not empty. Nothing of this is checked.
+    as ``kernel.axes`` says, and no axis of an extremum or a softmax is empty. Nothing of this is checked.
 
     Raises
     ------

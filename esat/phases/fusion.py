@@ -9,7 +9,7 @@ would be computed more than once, and where no circle of groups arises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Protocol
@@ -91,7 +91,6 @@ def predicted_bytes(variable: Variable) -> float:
 def fuse(
     graph: FunctionGraph,
     rules: KernelRules | None = None,
-    price: Callable[[Variable], float] = predicted_bytes,
     permissions: Permissions | None = None,
 ) -> FusionPlan:
     """Part the nodes of a graph into kernels, library calls and views.
@@ -102,8 +101,6 @@ def fuse(
         The graph; it is not changed.
     rules
         What can be lowered to kernels; None for nothing.
-    price
-        Cost of writing a variable to memory, or of reading it, in any unit.
     permissions
         Whose memory nodes may overwrite; by default only that of results.
 
@@ -117,7 +114,7 @@ def fuse(
     DestroyError
         When nodes overwrite what they must not.
     """
-    fusion = _Fusion(graph, rules, price, permissions or Permissions())
+    fusion = _Fusion(graph, rules, permissions or Permissions())
     if rules is not None:
         fusion.merge_along_edges()
         fusion.merge_siblings()
@@ -129,16 +126,9 @@ def fuse(
 class _Fusion:
     """The state of one call of :func:`fuse`."""
 
-    def __init__(
-        self,
-        graph: FunctionGraph,
-        rules: KernelRules | None,
-        price: Callable[[Variable], float],
-        permissions: Permissions,
-    ) -> None:
+    def __init__(self, graph: FunctionGraph, rules: KernelRules | None, permissions: Permissions) -> None:
         self.graph = graph
         self.rules = rules
-        self.price = price
         facts = ShapeFacts(graph)
         self.idle = facts.idle
         order = NodeOrder(graph, facts, permissions)
@@ -298,7 +288,7 @@ class _Fusion:
                 kinds = self.kinds[source], self.kinds[position]
                 if "library" in kinds or "view" in kinds:
                     continue
-                cost = self.price(variable)
+                cost = predicted_bytes(variable)
                 private = len(self.users[variable]) == 1 and variable not in self.results
                 yield _Candidate(source, position, variable, cost * (2 if private else 1), True)
 
@@ -309,7 +299,7 @@ class _Fusion:
                 continue
             for first, second in pairwise(kernels):
                 if self.spaces.of_node(self.nodes[first]) == self.spaces.of_variable(variable):
-                    yield _Candidate(first, second, variable, self.price(variable), False)
+                    yield _Candidate(first, second, variable, predicted_bytes(variable), False)
 
     def _judge(self, candidate: _Candidate, first: int, second: int) -> bool | None:
         """Whether two groups may merge: True, False (never), or None (not as things stand)."""

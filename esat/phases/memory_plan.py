@@ -85,7 +85,6 @@ def plan_memory(
     graph: FunctionGraph,
     facts: ShapeFacts,
     writes_into: Callable[[Apply], bool] = lambda node: False,
-    size: Callable[[Variable], float] = predicted_bytes,
     permissions: Permissions | None = None,
     overwritable: Overwritable = nothing_overwritable,
 ) -> MemoryPlan:
@@ -99,8 +98,6 @@ def plan_memory(
         What shapes decide: results whose shape is known before the first step get planned buffers.
     writes_into
         Whether the routine of a library step writes its result into a given buffer.
-    size
-        Predicted bytes of a variable.
     permissions
         Whose memory may be overwritten; by default only that of results.
     overwritable
@@ -113,7 +110,7 @@ def plan_memory(
     """
     allowed = permissions or Permissions()
     found = plan_overwrites(plan.groups, graph, facts, allowed, overwritable)
-    steps = order_steps(found.groups, graph.outputs, size, found.after, found.taken)
+    steps = order_steps(found.groups, graph.outputs, predicted_bytes, found.after, found.taken)
     roots = find_roots(steps, found.taken)
     last_use = _last_uses(steps, roots, graph.outputs)
     writing = [group for group in steps if group.kind == "kernel" or writes_into(group.nodes[0])]

@@ -276,8 +276,6 @@ class Kernel:
     operands
         For each input, its position among the inputs of the group that was lowered: inputs that are
         constants of one element stand in the source and are not passed.
-    nonempty
-        Axes that must not be empty, because an extremum or a softmax over them has no value.
     comment
         What the kernel computes.
     """
@@ -287,7 +285,6 @@ class Kernel:
     axes: tuple[Axis, ...]
     body: tuple[Statement, ...]
     operands: tuple[int, ...] = field(default=(), compare=False)
-    nonempty: tuple[int, ...] = ()
     comment: str = field(default="", compare=False)
 
     @property

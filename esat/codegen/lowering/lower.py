@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from esat.codegen.kernel.loop_ir import Array, Axis, Definition, Index, Kernel, Loop, Statement, axes_of
 from esat.codegen.lowering.axes import name_axes
-from esat.codegen.lowering.loop_order import order_axes, reduced_axes
+from esat.codegen.lowering.loop_order import order_axes
 from esat.codegen.lowering.loop_placement import CheckSink, LoopScheduler, ScatterSink, StoreSink
 from esat.codegen.lowering.powers import exponent_of
 from esat.codegen.lowering.scalar_values import Values, has_code, is_literal
@@ -129,7 +129,6 @@ class _Lowering:
             axes=axes,
             body=body,
             operands=tuple(self.passed),
-            nonempty=self._nonempty(),
             comment="; ".join(f"{variable} = {variable.owner}" for variable in self.group.outputs),
         )
 
@@ -215,21 +214,6 @@ class _Lowering:
                 if name is not None and (number, axis) not in found[name]:
                     found[name].append((number, axis))
         return tuple(Axis((pairs[0],), tuple(pairs[1:])) for pairs in found.values())
-
-    def _nonempty(self) -> tuple[int, ...]:
-        axes: set[int] = set()
-        for position, node in enumerate(self.group.nodes):
-            if _needs_elements(node):
-                index = self.names.operand(node, (position, 0))
-                axes.update(axes_of(tuple(index[axis] for axis in reduced_axes(node))))
-        return tuple(sorted(axes))
-
-
-def _needs_elements(node: Apply) -> bool:
-    """Whether the node has no value for nothing to reduce."""
-    if isinstance(node.op, Reduction):
-        return node.op.reducer.identity is None
-    return isinstance(node.op, Normalization)
 
 
 def _defined(statements: Sequence[Statement]) -> frozenset[int]:

@@ -2,6 +2,5 @@
 
 from esat.codegen.vector_math.function_table import FUNCTIONS, VectorFunction
 from esat.codegen.vector_math.intrinsics import function
-from esat.codegen.vector_math.version import VERSION
 
-__all__ = ["FUNCTIONS", "VERSION", "VectorFunction", "function"]
+__all__ = ["FUNCTIONS", "VectorFunction", "function"]

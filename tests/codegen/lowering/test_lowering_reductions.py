@@ -75,16 +75,6 @@ def test_empty_arrays(axis: int) -> None:
     check([softmax(x, axis), reduce(MAX, x, axis)], [x], [np.empty((3, 0) if axis == 0 else (0, 3))])
 
 
-def test_extrema_say_which_axes_must_not_be_empty() -> None:
-    x = variable("float64", None, None)
-    kernel = lower(group_of([reduce(MAX, x, 1), reduce(SUM, x, 1)], [x]))
-    (axis,) = kernel.nonempty
-    assert (2, 1) in kernel.axes[axis].factors + kernel.axes[axis].equal
-    assert lower(group_of([reduce(SUM, x, 1)], [x])).nonempty == ()
-    assert lower(group_of([logsumexp(x, 1)], [x])).nonempty == ()
-    assert lower(group_of([softmax(x, (0, 1))], [x])).nonempty == (0, 1)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sums_are_at_least_as_accurate_as_numpys(dtype: str) -> None:
     """Relative errors against exact summation, over one long axis and along rows."""
