@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 from tools import counts
 
@@ -38,3 +39,20 @@ def test_what_is_unwanted_is_found() -> None:
     assert found["private attributes without a reason"] == ["_hidden: one.py:4"]
     assert set(found["requirements that nothing imports"]) == {*counts.required()} - {"numba"}
     assert set(found["reasons for private attributes that nobody uses"]) == set(counts.PRIVATE)
+
+
+def test_circles_by_types_alone_are_found() -> None:
+    found = trees(
+        one="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from esat import two\n",
+        two="from esat import one\n",
+    )
+    assert counts.circles(counts.imports(found)) == []
+    assert counts.circles(counts.imports(found, for_types=True)) == ["esat.one, esat.two"]
+
+
+def test_folders_with_many_entries_are_found(tmp_path: Path) -> None:
+    for room, count in (("many", counts.MOST_ENTRIES + 1), ("few", counts.MOST_ENTRIES)):
+        (tmp_path / "esat" / room).mkdir(parents=True)
+        for number in range(count):
+            (tmp_path / "esat" / room / f"module{number}.py").touch()
+    assert counts.crowded_folders(tmp_path) == [f"esat/many: {counts.MOST_ENTRIES + 1}"]

@@ -4,8 +4,9 @@
     python tools/counts.py --strict   # exit status 1 where something is counted that should not be there
 
 Counted are, for each package, files and lines; circles among files, by imports that run, within functions as
-well; public classes of one name in two places, and modules of one name; questions about the machine outside
-of what describes it; and attributes of numba and llvmlite that are private to them, each with a reason.
+well, and by all imports, those for types too; folders with many entries; public classes of one name in two
+places, and modules of one name; questions about the machine outside of what describes it; and attributes of
+numba and llvmlite that are private to them, each with a reason.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import networkx
@@ -31,6 +33,8 @@ QUESTIONS = frozenset(
 )
 ASKED = ("os", "platform", "llvm", "binding", "llvmlite.binding")
 LIBRARIES = ("numba", "llvmlite")
+MOST_ENTRIES = 20
+"""Files and folders that a folder may have before it is counted as crowded."""
 BY_TOPIC = frozenset({"ops", "elementwise", "frontend", "numpy", "scipy", "vector_math", "rewriting", "gpu"})
 """Rooms whose modules have the names of topics that are treated elsewhere, too: an op and the function that
 applies it, a step of the host and that of a device. Modules beside the rooms are such names for users."""
@@ -81,14 +85,14 @@ def sizes(found: list[Tree]) -> Iterator[str]:
         yield f"{room:12} {len(lines):6} {sum(lines):7} {middle:7.0f} {max(lines):8} {longest:9}"
 
 
-def imports(found: list[Tree]) -> networkx.DiGraph:
-    """Which file imports which when it runs, within functions as well; not for types alone."""
+def imports(found: list[Tree], for_types: bool = False) -> networkx.DiGraph:
+    """Which file imports which when it runs, within functions as well; for types alone where asked."""
     known = {module_name(path) for path, _ in found}
     graph = networkx.DiGraph()
     for path, tree in found:
         here = module_name(path)
         graph.add_node(here)
-        for node in _running(tree):
+        for node in ast.walk(tree) if for_types else _running(tree):
             for name in _imported(node, known):
                 if name != here:
                     graph.add_edge(here, name)
@@ -122,6 +126,18 @@ def circles(imported: networkx.DiGraph) -> list[str]:
     """Groups of files that import each other."""
     groups = networkx.strongly_connected_components(imported)
     return sorted(", ".join(sorted(group)) for group in groups if len(group) > 1)
+
+
+def crowded_folders(root: Path = ROOT) -> list[str]:
+    """Folders of the package, its tests and its pages with more entries than one takes in at a glance."""
+    entries: dict[Path, set[str]] = defaultdict(set)
+    for room in ("esat", "tests", "docs"):
+        for path in (root / room).rglob("*.*"):
+            if path.is_file() and not {"__pycache__", "_build", "generated"}.intersection(path.parts):
+                for inner, outer in pairwise((path, *path.relative_to(root).parents)):
+                    entries[outer].add(inner.name)
+    counted = [(len(names), folder) for folder, names in entries.items() if len(names) > MOST_ENTRIES]
+    return [f"{folder}: {count}" for count, folder in sorted(counted, reverse=True)]
 
 
 def names_used_twice(found: list[Tree]) -> list[str]:
@@ -251,7 +267,12 @@ def main() -> int:
         for name, where in private_attributes(found).items()
     ]
     wrong = unwanted(found)
-    for title, entries in {**wrong, "private attributes": private}.items():
+    known = {
+        "circles with imports for types": circles(imports(found, for_types=True)),
+        f"folders of more than {MOST_ENTRIES} entries": crowded_folders(),
+        "private attributes": private,
+    }
+    for title, entries in {**wrong, **known}.items():
         print(f"\n{title}: {len(entries)}")
         for entry in entries:
             print(f"  {entry}")
