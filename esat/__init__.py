@@ -29,7 +29,7 @@ functions  ``jit``: functions of NumPy arrays, compiled
 
 ``calibration`` measures the machine for the cost model, ``device_calibration`` its device, and
 ``kernel_tuning`` the processor for its kernels, with compiled programs. Small helpers of Python's own matters
-stand beside: ``progress`` (a line on the terminal), ``forks``, ``collection`` (of garbage).
+stand beside: ``progress`` (a line about a long compilation), ``forks``, ``collection`` (of garbage).
 
 Names of everyday use are handed on here. Those that need the compiler are loaded when first used.
 """

@@ -12,6 +12,7 @@ from esat.classic.profile import OptimizerProfile
 from esat.graph.arguments import instance_of
 from esat.graph.parameters import broke_off
 from esat.interrupts import deliver_now
+from esat.progress import compiling, tell
 
 Phase: TypeAlias = Literal["optimizer", "linker"]
 """``optimizer``: stages that decide what to compute; ``linker``: those that make it run."""
@@ -112,7 +113,8 @@ class Profile:
         """
         self._last = ("", time.perf_counter())
         try:
-            yield
+            with compiling(self.message):
+                yield
         finally:
             name, ended = self._last
             if name:
@@ -131,6 +133,7 @@ class Profile:
         start = self._last[1] if outermost and self._last else time.perf_counter()
         inner = [0.0]
         self._running.append(inner)
+        tell(name)
         try:
             yield
             deliver_now()

@@ -40,6 +40,7 @@ from esat.egraph.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, 
 from esat.egraph.terms import TermGraph
 from esat.engine.schedules import RulesetRun, ScheduleOutcome
 from esat.errors import EsatWarning, SaturationError
+from esat.progress import tell
 
 SPARSE_ROUNDS = 5
 """Rounds beyond a budget's for graphs with sparse matrices, which move through expressions a step a round."""
@@ -218,6 +219,7 @@ class Saturation:
         try:
             while self.runner.round < self.runner.limits.rounds:
                 self.runner.begin_round()
+                tell(f"round {self.runner.round} of saturation, {self.runner.nodes.exact():,} e-nodes")
                 self.held_back = False
                 before, changed = sizes, self.one_round()
                 sizes = self.runner.nodes.sizes()

@@ -36,7 +36,7 @@ from esat.graph.identity import place_of
 from esat.phases.group import Group
 from esat.phases.memory_plan import MemoryPlan
 from esat.phases.sums_alone import adds_up
-from esat.progress import progress
+from esat.progress import tell
 from esat.runtime.interpreted import Interpreted, may_leave
 from esat.runtime.program import KernelCall
 from esat.runtime.threads import ThreadedKernel
@@ -71,8 +71,11 @@ def compile_kernels(memory: MemoryPlan, source: KernelSource) -> Mapping[Group, 
     groups = [group for group in memory.steps if group.kind == "kernel"]
     taken = [{v: memory.taken[v] for v in group.outputs if v in memory.taken} for group in groups]
     jobs = [partial(source.compile, *job) for job in zip(groups, taken, strict=True)]
-    shown = progress(groups, "compiling kernels")
-    return dict(zip(shown, with_helpers(jobs), strict=True))
+    kernels: dict[Group, KernelCall] = {}
+    for group, kernel in zip(groups, with_helpers(jobs), strict=True):
+        kernels[group] = kernel
+        tell(f"kernels, {len(kernels)} of {len(groups)}")
+    return kernels
 
 
 class LoweredGroups:
