@@ -1,7 +1,7 @@
 """What a long compilation is doing, on standard error.
 
-After three seconds a terminal has a line that is written anew as work goes on, and is gone at the end. What is no
-terminal, as a log, gets a line after three seconds and each time the compilation has taken twice as long.
+After three seconds a terminal has a line that is written anew as work goes on, and is gone at the end. What
+is no terminal, such as a log, gets a line after three seconds, and again when twice the time has passed.
 ``ESAT_PROGRESS=0`` keeps both quiet.
 """
 
