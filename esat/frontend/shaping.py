@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import AxisError, DtypeError, EsatError, ShapeError, describe
+from esat.frontend.indexing import getitem
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import normalize_dtype
@@ -19,7 +20,8 @@ from esat.ops.control import assert_, specify_shape
 from esat.ops.creation import alloc
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.advanced import advanced_subtensor
-from esat.ops.index.basic import subtensor
+from esat.ops.index.basic import Subtensor, subtensor
+from esat.ops.index.entries import Slice
 from esat.ops.join import check_parts, join, split
 from esat.ops.repeat import RepeatedPlaces
 from esat.ops.shape import as_size, size_of, sizes_of
@@ -182,7 +184,49 @@ def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Variabl
         types = [variable.type for variable in variables]
         raise ShapeError(describe("stack", types, "arrays of one rank are needed"))
     index = normalize_axis("stack", axis, ranks.pop() + 1)
+    if index == 0 and len(variables) >= _RUN:
+        return join(_runs(variables), 0)
     return join([expand_dims(variable, index) for variable in variables], index)
+
+
+_RUN = 4
+"""Rows of one array that are stacked in their order from which they are taken in one piece."""
+
+
+def _runs(variables: Sequence[Variable]) -> list[Variable]:
+    """What is stacked along the first axis, where rows that follow each other in an array are one part of it:
+    what a loop kept of each step in a list is a part of its trace."""
+    runs: list[list[tuple[Variable, int] | Variable]] = []
+    for variable in variables:
+        row = _row(variable)
+        last = runs[-1][-1] if runs else None
+        if row is not None and isinstance(last, tuple) and last[0] is row[0] and last[1] + 1 == row[1]:
+            runs[-1].append(row)
+        else:
+            runs.append([variable if row is None else row])
+    parts: list[Variable] = []
+    remaining = iter(variables)
+    for run in runs:
+        own = [next(remaining) for _ in run]
+        first, last = run[0], run[-1]
+        if len(run) < _RUN or not isinstance(first, tuple) or not isinstance(last, tuple):
+            parts += [expand_dims(variable, 0) for variable in own]
+            continue
+        source, begin, end = first[0], first[1], last[1] + 1
+        whole = begin == 0 and source.tensor_type.shape[0] == end
+        parts.append(source if whole else getitem(source, slice(begin, end)))
+    return parts
+
+
+def _row(variable: Variable) -> tuple[Variable, int] | None:
+    """The array and the place of which a variable is a row, where that is known to be there."""
+    op = None if variable.owner is None else variable.owner.op
+    if not isinstance(op, Subtensor) or type(op.entries[0]) is not int:
+        return None
+    (source,), place = variable.owner.inputs[:1], op.entries[0]  # type: ignore[union-attr]
+    is_row = all(isinstance(one, Slice) and one.is_full for one in op.entries[1:])
+    size = source.tensor_type.shape[0]
+    return (source, place) if is_row and size is not None and 0 <= place < size else None
 
 
 def hstack(tup: Sequence[Any], *, dtype: Any = None) -> Variable:

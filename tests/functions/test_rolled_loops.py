@@ -336,3 +336,26 @@ def test_random_programs_are_as_in_python(seed, tmp_path, monkeypatch):
     found = esat.jit(program, mode="fast_run" if seed % 10 == 0 else "fast_compile")(*mine)
     assert difference(found, wanted) < 1e-9
     assert difference(mine, theirs) < 1e-9
+
+
+def test_what_is_kept_of_each_step_in_a_list_is_one_array(monkeypatch):
+    monkeypatch.setattr(rolling, "FEWEST_NODES", 20)
+    compiled = esat.jit(stacked)
+    assert np.allclose(compiled(X), stacked(X), rtol=1e-12)
+    assert len(compiled.latest.graph.apply_nodes) < 8
+
+
+def test_numbers_of_a_step_stay_numbers_of_its_body():
+    """A power by a number that is known is a product; by an operand it would be a power."""
+
+    def roots(a):
+        x = a
+        for _ in range(STEPS):
+            x = x - (x**3 - a) / (3 * x**2)
+        return x
+
+    compiled = esat.jit(roots)
+    a = np.linspace(1.0, 5.0, 20)
+    assert np.allclose(compiled(a), np.cbrt(a))
+    (node,) = [node for node in compiled.latest.graph.apply_nodes if isinstance(node.op, Scan)]
+    assert "pow" not in str(node.op)

@@ -75,7 +75,7 @@ def _ignored(value: Any) -> None:
 
 
 _LOOPS = (
-    "how often a loop of Python's runs cannot depend on values of arrays: esat.while_loop(cond, body, value) "
+    "how often a loop runs cannot depend on values of arrays in Python: esat.while_loop(cond, body, value) "
     "runs as long as a condition holds; in a loop of a fixed number of steps, esat.where and esat.ifelse "
     "choose between values"
 )

@@ -104,16 +104,17 @@ class LoopParts:
         inputs = set(self.inputs)
         nodes = toposort(self.results, stop=inputs)
         always = always and not any(node.op.lazy for node in nodes)
-        inside = set(inputs)
+        inside, fixed = set(inputs), set[Variable]()
         for node in nodes:
-            depends = any(one in inside for one in node.inputs)
-            if depends or (not always and not _never_raises(node)):
+            if node.inputs and all(isinstance(one, Constant) or one in fixed for one in node.inputs):
+                fixed.update(node.outputs)  # which stays a constant where it is used
+            elif not inside.isdisjoint(node.inputs) or (not always and not _never_raises(node)):
                 inside.update(node.outputs)
         read = [one for node in nodes if node.outputs[0] in inside for one in node.inputs]
         outside = {
             one: Variable(one.type)
             for one in dict.fromkeys((*read, *self.results))
-            if one not in inside and not isinstance(one, Constant)
+            if one not in inside and one not in fixed and not isinstance(one, Constant)
         }
         self.replace(dict(outside))
         self.invariants.update({new: old for old, new in outside.items()})
