@@ -19,7 +19,7 @@ from esat.frontend.tracing.layouts import KnownLayout, MemoryLayout, example_of,
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.outside import Outside
 from esat.frontend.tracing.rebinding import Rebinder
-from esat.frontend.tracing.rolling import told_loops
+from esat.frontend.tracing.rolling.iterated import told_loops
 from esat.frontend.tracing.trace import Path, Trace, TracedInFull, tracing
 from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
 from esat.functions.paths import Returned, merged_paths

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.frontend.tracing import rolling
+from esat.frontend.tracing.rolling import iterated as rolling
 from esat.ops.loops.record import Scan
 
 from .loop_programs import arguments, difference, loaded, text

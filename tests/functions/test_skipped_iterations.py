@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.frontend.tracing import rolling
+from esat.frontend.tracing.rolling import iterated as rolling
 
 from .loop_programs import arguments, difference, loaded, text
 

@@ -37,7 +37,7 @@ from esat.frontend.tracing.namespace import (
     ufunc_of_lists,
 )
 from esat.frontend.tracing.outside import Outside, is_users_file
-from esat.frontend.tracing.rolling import LOOPED, rolled
+from esat.frontend.tracing.rolling.iterated import LOOPED, rolled
 from esat.frontend.tracing.sources import CALLED, ITEM, ITERATED, OPERATION, READ, asking
 from esat.frontend.tracing.user_objects import UserObjects
 

@@ -15,14 +15,14 @@ from typing import Any
 
 from esat.errors import EsatError, UserLine
 from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.iterations import (
+from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.tracing.rolling.iterations import (
     Iterations,
     NotEqualError,
     needed,
 )
-from esat.frontend.tracing.numbers import TracedNumber
-from esat.frontend.tracing.rolled_loop import RolledLoop
-from esat.frontend.tracing.skipping import FEWEST_SKIPPED, TRACED, Skipped, StateWatch
+from esat.frontend.tracing.rolling.rolled_loop import RolledLoop
+from esat.frontend.tracing.rolling.skipping import FEWEST_SKIPPED, TRACED, Skipped, StateWatch
 from esat.frontend.tracing.trace import Trace, TracedInFull, current_trace
 from esat.graph.callers import user_line
 from esat.graph.traversal import ancestors

@@ -9,7 +9,7 @@ import numpy as np
 
 from esat.frontend.indexing import getitem, set_subtensor
 from esat.frontend.shaping import stack
-from esat.frontend.tracing.iterations import (
+from esat.frontend.tracing.rolling.iterations import (
     MOST_BACK,
     Iterations,
     Key,

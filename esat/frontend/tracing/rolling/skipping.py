@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from esat.frontend.tracing.iterations import Iterations, NotEqualError, StepNode, StepOperand
-from esat.frontend.tracing.loop_state import LoopState, UnseenStateError
+from esat.frontend.tracing.rolling.iterations import Iterations, NotEqualError, StepNode, StepOperand
+from esat.frontend.tracing.rolling.loop_state import LoopState, UnseenStateError
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.index.basic import SetSubtensor, Subtensor
 from esat.ops.index.entries import OPERAND, Slice

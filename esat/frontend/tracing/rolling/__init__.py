@@ -1,0 +1,10 @@
+"""Loops of Python's in traced functions, rolled up into one op where all iterations are shown equal.
+
+=========== ======================================================================
+iterated    what loops go through; the exchange at their end
+iterations  iterations compared node by node
+rolled_loop the op that computes what they do
+skipping    iterations that are not traced
+loop_state  what code in a loop can see of the state of Python
+=========== ======================================================================
+"""
