@@ -142,7 +142,8 @@ def _parameters(known: list[inspect.Parameter]) -> str:
     return text
 
 
-def _failed(program: Executable, error: Exception) -> None:
-    """Raise the error of a call with the user's line of the step that raised it."""
-    located = located_error(program, error)
+def _failed(program: Any, error: Exception) -> None:
+    """Raise the error of a call with the user's line of the step that raised it, if a step did."""
+    executable = program if isinstance(program, Executable) else program.executable
+    located = located_error(executable, error)
     raise located from (None if located is error else error)

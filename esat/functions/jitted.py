@@ -262,9 +262,9 @@ class Jitted(Generic[P, R]):
             return on_variables(self._function, structure, leaves, self._settings)
         program = self._program_for(structure, leaves, places)
         given = (*arguments, *keywords.values())
-        plain = self._use is not None and program.simple and self._kept.direct.get(structure) is program
+        plain = self._use is not None and program.direct and self._kept.direct.get(structure) is program
         if plain and all(type(one) is np.ndarray and self._is_open(one) for one in given):
-            self._use(program.executable, *given)  # type: ignore[misc]
+            self._use(program.direct, *given)  # type: ignore[misc]
             if self._forget is not None and self._kept.direct.get(structure) is not program:
                 self._forget()  # rules have changed meanwhile
         return program(leaves)
@@ -384,7 +384,7 @@ class Jitted(Generic[P, R]):
         """Let calls of this structure be known by code that is written for it."""
         if self._static or len(guards) == MOST_GUARDS:
             return
-        arrays_alone = program.simple and all(part[0] == "array" for part in leaf_structures(structure))
+        arrays_alone = program.direct and all(part[0] == "array" for part in leaf_structures(structure))
         guard = (
             None if arrays_alone and self._use is not None and not orders else guard_for(structure, orders)
         )

@@ -132,6 +132,26 @@ class TracedFunction:
         return f"{self.name}: {self.argument(place)}"
 
 
+class Checked:
+    """A program whose second result says whether one of the user's checks holds."""
+
+    def __init__(self, executable: Executable, raise_first: Callable[[Sequence[Any]], None]) -> None:
+        self.executable = executable
+        self._raise_first = raise_first
+
+    def entry(self, *arguments: Any) -> Any:
+        try:
+            result, fails = self.executable.entry(*arguments)
+        except InputError:  # these arrays are not its own
+            raise
+        except Exception:
+            self._raise_first(arguments)
+            raise
+        if fails:
+            self._raise_first(arguments)
+        return result
+
+
 class Specialization:
     """A compiled function for arguments of one structure.
 
@@ -143,8 +163,8 @@ class Specialization:
         What became of loops of Python's, a line each.
     for_twins
         What runs instead where an array that is written to is given twice.
-    simple
-        Whether a call is one of the executable with all leaves in order, and its result that array.
+    direct
+        What is entered with all leaves in order and returns the result, where that is an array; else None.
     """
 
     def __init__(self, traced: TracedFunction, executable: Executable | None, takes: tuple[int, ...]) -> None:
@@ -156,19 +176,21 @@ class Specialization:
         self._build = builder_for(traced.structure)
         self._single = len(traced.outputs) == 1
         first = traced.results[0] if len(traced.results) == 1 else None
-        self.simple = (
+        is_simple = (
             first is not None
             and first.kind == "array"
             and traced.structure == ("traced",)
             and takes == tuple(range(traced.leaves))
             and not traced.written
-            and not traced.checks
-            and self._single
+            and len(traced.outputs) == 1 + bool(traced.checks)
         )
+        self.direct: Executable | Checked | None = None
+        if is_simple and executable is not None:
+            self.direct = Checked(executable, self._raise_first) if traced.checks else executable
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run it, and write to arguments what the function writes to them."""
-        if self.simple and self.executable is not None:
+        if self.executable is not None and self.direct is self.executable:
             return self.executable(*leaves)
         traced = self._traced
         outputs: Any = ()
@@ -192,19 +214,18 @@ class Specialization:
         """What the program computes, where no check of the user's holds."""
         assert self.executable is not None
         given = [leaves[place] for place in self._takes]
-        checks = self._traced.checks
         try:
             outputs: Any = self.executable(*given)
         except Exception:
             # An error of a step may be one of what the user's code does not come to.
-            self._raise_first(checks, leaves)
+            self._raise_first(leaves)
             raise
         several: Sequence[Any] = (outputs,) if self._single else outputs
-        if checks and several[-1]:
-            self._raise_first(checks, leaves)
+        if self._traced.checks and several[-1]:
+            self._raise_first(leaves)
         return several
 
-    def _raise_first(self, checks: Sequence[RunTimeCheck], leaves: Sequence[Any]) -> None:
+    def _raise_first(self, leaves: Sequence[Any]) -> None:
         """Raise the first of the user's errors that a call leads to."""
         values = {
             variable: leaves[place].get()
@@ -212,7 +233,7 @@ class Specialization:
             else leaves[place]
             for place, variable in self._traced.inputs.items()
         }
-        for check in checks:
+        for check in self._traced.checks:
             check.raise_if_so(values)
 
 

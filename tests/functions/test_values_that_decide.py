@@ -334,3 +334,21 @@ def test_loops_that_end_by_values_say_so():
 
     with pytest.raises(DtypeError, match="how often a loop runs"):
         esat.jit(f)(X)
+
+
+def test_checks_hold_in_programs_that_are_entered_directly():
+    @esat.jit
+    def root(x):
+        if np.any(x < 0):
+            raise Negative("below zero")
+        return np.sqrt(x)
+
+    x = np.arange(4.0)
+    for _ in range(300):
+        np.testing.assert_array_equal(root(x), np.sqrt(x))
+    for wrong in (-x, -np.ones((2, 3)), np.array(-1.0), -x.astype(np.float32)):
+        for _ in range(3):
+            with pytest.raises(Negative, match="below zero"):
+                root(wrong)
+        np.testing.assert_array_equal(root(x), np.sqrt(x))
+        np.testing.assert_array_equal(root(-wrong), np.sqrt(-wrong))
