@@ -43,7 +43,7 @@ from esat.codegen.ground.builtin_function import (
     scalar_types,
 )
 from esat.codegen.native_plan import ArraySpecification, Step
-from esat.codegen.native_text import DONE, REFUSED, NativeStepWriter, array_bytes
+from esat.codegen.native_text import DONE, INTERRUPTED, REFUSED, NativeStepWriter, array_bytes
 from esat.records import record
 
 _NEW_FROM_DESCRIPTOR, _SET_BASE = 94, 282
@@ -223,6 +223,7 @@ class _Text(NativeStepWriter):
         self.require([self.value(f"icmp eq i64 {in_progress}, 0")], "otherwise")
         self._take_outputs(f"store i64 1, ptr {claim}")
         self.line(f"%state = call ptr {python_function('PyEval_SaveThread')}()")
+        self.gives_up_lock = True
         self.run_steps(self.steps)
         self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr %state)")
         self.line(f"store i64 0, ptr {claim}")
@@ -238,6 +239,7 @@ class _Text(NativeStepWriter):
         self.begin("incomplete")
         self.line(f"call void {python_function('Py_DecRef')}(ptr {result})")
         self.require([self.value(f"icmp ne i32 {status}, {REFUSED}")], "otherwise")
+        self.require([self.value(f"icmp ne i32 {status}, {INTERRUPTED}")], "failed")
         text = pointer(self.memory.record(b"a kernel found no memory\0"))
         raising = f"call void {python_function('PyErr_SetString')}"
         self.line(f"{raising}(ptr {pointer(id(MemoryError))}, ptr {text})")

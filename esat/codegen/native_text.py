@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.codegen.ground.builtin_function import OUT_OF_BOUNDS, BodyWriter, pointer
+from esat.codegen.ground.builtin_function import OUT_OF_BOUNDS, BodyWriter, pointer, python_function
 from esat.codegen.ground.movement import (
     AXES,
     all_true_function,
@@ -32,8 +32,11 @@ from esat.codegen.native_plan import (
     Step,
 )
 
-DONE, REFUSED = 0, OUT_OF_BOUNDS
-"""What ``%status`` holds at the end, unless a kernel failed: a step refused its values, or none did."""
+DONE, REFUSED, INTERRUPTED = 0, OUT_OF_BOUNDS, 0x7FFF
+"""What ``%status`` holds at the end, unless a kernel failed: a step refused its values, or none did; or a
+handler of a signal has raised an error."""
+STEPS_BETWEEN_SIGNALS = 1 << 18
+"""Steps of a loop after which handlers of signals run: tens of milliseconds of the fastest ones."""
 
 
 class NativeStepWriter(BodyWriter):
@@ -43,10 +46,13 @@ class NativeStepWriter(BodyWriter):
     ----------
     starts
         Kind and number of a place -> where its elements are; of those that are chosen, the word that tells.
+    gives_up_lock
+        Whether steps run without the interpreter's lock: ``%state`` has what gets it back.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self.gives_up_lock = False
         self.starts: dict[tuple[str, int], str] = {}
 
     def prepare_steps(self, steps: Sequence[Step]) -> None:
@@ -202,6 +208,8 @@ class NativeStepWriter(BodyWriter):
             there = self.value(f"getelementptr i8, ptr {start}, i64 {moved}")
             self.line(f"store ptr {there}, ptr {self.starts['chosen', number]}")
         self._write(step.steps)
+        if step.sizes[0] > STEPS_BETWEEN_SIGNALS:
+            self._handle_signals(index)
         found = [self.value(f"load ptr, ptr {self.starts['chosen', one]}") for *_, one in control.handed]
         for (number, *_), one in zip(control.handed, found, strict=True):
             self.line(f"store ptr {one}, ptr {self.starts['chosen', number]}")
@@ -212,6 +220,25 @@ class NativeStepWriter(BodyWriter):
         self.begin(after)
         if control.count is not None:
             self.line(f"store i64 {index}, ptr {self.address(control.count)}")
+
+    def _handle_signals(self, index: str) -> None:
+        """Let handlers of signals run now and then, and end where one raises an error."""
+        asks, raised, goes_on = (self.name(name) for name in ("asks", "raised", "goes_on"))
+        left = self.value(f"and i64 {index}, {STEPS_BETWEEN_SIGNALS - 1}")
+        is_time = self.value(f"icmp eq i64 {left}, {STEPS_BETWEEN_SIGNALS - 1}")
+        self.line(f"br i1 {is_time}, label %{asks}, label %{goes_on}")
+        self.begin(asks)
+        if self.gives_up_lock:
+            self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr %state)")
+        found = self.value(f"call i32 {python_function('PyErr_CheckSignals')}()")
+        if self.gives_up_lock:
+            self.value(f"call ptr {python_function('PyEval_SaveThread')}()")  # the state is the same
+        is_quiet = self.value(f"icmp eq i32 {found}, 0")
+        self.line(f"br i1 {is_quiet}, label %{goes_on}, label %{raised}")
+        self.begin(raised)
+        self.line(f"store i32 {INTERRUPTED}, ptr %status")
+        self.line("br label %ended")
+        self.begin(goes_on)
 
     def _call_routine(self, step: RoutineStep) -> None:
         arguments = [f"ptr {self.address(place)}" for place in step.pointers]

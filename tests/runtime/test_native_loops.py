@@ -1,5 +1,6 @@
 """Loops in native functions: at the first call, of any layout, and where the rest needs Python."""
 
+import signal
 import subprocess
 import sys
 
@@ -128,3 +129,31 @@ def test_another_process_finds_programs_with_loops(tmp_path):
     ]
     assert told[0][:2] == told[1][:2]
     assert [one[2] for one in told] == ["True", "False"]
+
+
+class _RingError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("size", [3, 200_000])
+def test_handlers_of_signals_run_in_long_loops(size):
+    """With the interpreter's lock, and without it where arrays are large."""
+
+    def endless(x):
+        rest = esat.while_loop(lambda v: v[0] > 0, lambda v: np.sqrt(v + 0.5), x[:3])
+        return x + rest.sum()
+
+    def ring(*_):
+        raise _RingError
+
+    run = esat.jit(endless)
+    x = np.ones(size)
+    assert np.array_equal(run(-x), -4 * x)
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(_RingError):
+            run(x)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert np.array_equal(run(-x), -4 * x)
