@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.losses import DEAD_ZONE, FAILS, REFUSED, Losses, References, UnitLosses
+from esat.accuracy.losses import DEAD_ZONE, REFUSED, Losses, References, UnitLosses, fails_beyond
 from esat.accuracy.sample import Sample, sample_of
 from esat.accuracy.scales import scales_of
 from esat.accuracy.truths import Truths
@@ -161,10 +161,18 @@ def _least_bits(found: Evaluated, losses: Losses) -> FloatArray:
 def _classes_with_failures(found: Evaluated, losses: Losses, least: FloatArray) -> list[int]:
     """The classes of which a form fails at a point where another is right."""
     results = np.array([unit.result for unit in found.order.units], np.int64)
-    suspects = np.flatnonzero((losses.loss.bits > FAILS).any(axis=1))
-    fails = (losses.loss.bits[suspects] > FAILS) & (least[results[suspects]] <= DEAD_ZONE)
+    failing = _failing(found, losses)
+    suspects = np.flatnonzero(failing.any(axis=1))
+    fails = failing[suspects] & (least[results[suspects]] <= DEAD_ZONE)
     classes: list[int] = results[suspects[fails.any(axis=1)]].tolist()
     return classes
+
+
+def _failing(found: Evaluated, losses: Losses) -> NDArray[np.bool_]:
+    """Bool ``(units, points)``: where units lose more bits than any that is to be chosen may."""
+    dtypes = [found.places.dtypes[unit.result] for unit in found.order.units]
+    limits = np.array([fails_beyond(np.dtype(np.float64) if one is None else one) for one in dtypes])
+    return losses.loss.bits > limits[:, None]
 
 
 def _fails(
@@ -178,16 +186,16 @@ def _fails(
 
     In a class of no term it counts where another form is right. Where the true value is out of range, forms
     may differ. Where all units of a class are refused, those that use it fail, unless they are right."""
-    units, bits, numbering = found.order.units, losses.loss.bits, found.order.numbering
+    units, fails, numbering = found.order.units, _failing(found, losses), found.order.numbering
     of_class = {} if written is None else written.of_class
     failing = set()
-    for number in np.flatnonzero((bits > FAILS).any(axis=1)).tolist():
+    for number in np.flatnonzero(fails.any(axis=1)).tolist():
         if number in refused:
             continue
         klass = units[number].result
         reference = of_class.get(klass, least[klass])
         is_finite = found.references.is_finite(numbering.stack[klass], int(numbering.row[klass]))
-        if ((bits[number] > FAILS) & (reference <= DEAD_ZONE) & is_finite).any():
+        if (fails[number] & (reference <= DEAD_ZONE) & is_finite).any():
             failing.add(number)
     return _first_of(failing, found.order, losses) if failing else failing
 

@@ -41,10 +41,6 @@ operations gives or takes does not add up over the points."""
 _LEAST = float(np.finfo(np.float64).tiny)
 WORST = 60.0
 """Bits of Inf or NaN instead of a number."""
-FAILS = 10.0
-"""Bits beyond which a form fails at a point where another is right, however good it is elsewhere. An
-exponential of a rounded argument, as ``sigmoid(x - y)`` for ``exp(x) / (exp(x) + exp(y))``, loses up to 9.5
-of float64's."""
 REFUSED = 1e6
 """Bits that are added to the losses of a form that is refused: more than any form can lose."""
 
@@ -209,6 +205,17 @@ def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: n
         (judged & finite).all(axis=axes),
         (52 - DEAD_ZONE) / (int(np.finfo(dtype).nmant) - DEAD_ZONE),
     )
+
+
+@cache
+def fails_beyond(dtype: np.dtype[Any]) -> float:
+    """Bits beyond which a form fails at a point where another is right, however good it is elsewhere.
+
+    An exponential of a rounded argument, as ``sigmoid(x - y)`` for ``exp(x) / (exp(x) + exp(y))``, loses as many
+    as the largest argument has: 9.5 of float64's, 6.5 of float32's, 3.5 of float16's.
+    """
+    most = np.finfo(dtype).max if dtype.kind in "fc" else np.finfo(np.float64).max
+    return float(np.log2(np.log(np.float64(most)))) + 0.5
 
 
 class Losses(Evaluation):
