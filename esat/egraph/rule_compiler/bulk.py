@@ -23,8 +23,8 @@ from esat.egraph.rule_compiler.surface import SurfaceRule
 from esat.rules.reader import head_of
 
 
-def bulk_rules(surface: SurfaceRule) -> Bulk | None:
-    """The rule in bulk, or None if it has none of the four shapes."""
+def bulk_rules(surface: SurfaceRule, ruleset: str) -> Bulk | None:
+    """The rule in bulk, as one of a rule set; None if it has none of the four shapes."""
     if len(surface.patterns) != 1 or len(surface.head) != 1:
         return None
     variable, left = surface.patterns[0]
@@ -34,5 +34,5 @@ def bulk_rules(surface: SurfaceRule) -> Bulk | None:
     if action[1] != variable or not surface.is_term(action[2]):
         return None
     if family_of(left):
-        return collect(surface, variable, left, action[2]) or invert(surface, left, action[2])
+        return collect(surface, variable, left, action[2]) or invert(surface, ruleset)
     return distribute(surface, variable, left, action[2])

@@ -1,64 +1,82 @@
-"""``(Reciprocal (Exp x)) -> (Exp (Neg x))``: all divisors that are exponentials become factors."""
+"""``x / (1 + e^y) -> x s(-y)``, ``1 / e^x -> e^-x``: all divisors of such a form become factors.
+
+Matched in products, it would make one for each set of their divisors, as each may be replaced or not. So each
+divisor gets its inverse, and products all of their divisors' inverses.
+"""
 
 from __future__ import annotations
 
-from esat.egraph.rule_compiler.families import PRODUCT, SUM, family_of, flatten, negated_operand
+from dataclasses import replace
+
+from esat.egraph.rule_compiler.ac_variants import generate
+from esat.egraph.rule_compiler.families import PRODUCT, family_of, flatten
+from esat.egraph.rule_compiler.guarding import with_type_guards
 from esat.egraph.rule_compiler.homomorphisms import (
     ELEMENT,
-    INDEX_RULESET,
     LIFT_RULESET,
     ROOT,
-    Application,
     Bulk,
     N,
     P,
-    application_of,
     function_value,
     helper_name,
-    is_typed_as_written,
-    new_group,
 )
 from esat.egraph.rule_compiler.surface import SurfaceRule
-from esat.egraph.rule_compiler.variant import EMPTY, combined
-from esat.rules.reader import Sexp
+from esat.egraph.rule_compiler.variant import VariantChoice, combined
+from esat.rules.reader import Sexp, head_of
+
+_QUOTIENT, _ABOVE, _BELOW = "?%quotient", "?%above", "?%below"
 
 
-def invert(surface: SurfaceRule, left: Sexp, right: Sexp) -> Bulk | None:
-    """``1 / F(x) -> F(-x)``: all divisors that are an F, whatever their other operands."""
-    group = flatten(left)
-    if group.family != PRODUCT or group.positives or len(group.negatives) != 1 or isinstance(right, str):
-        return None
-    divisor = group.negatives[0]
-    negated = [operand for operand in right[1:] if negated_operand(operand) is not None]
-    if len(negated) != 1 or family_of(right) or family_of(divisor):
-        return None
-    argument = negated_operand(negated[0])
-    if not isinstance(argument, str) or not surface.is_linear(argument):
-        return None
-    made, found = application_of(right, negated[0]), application_of(divisor, argument)
-    if made is None or found is None or made.of("") != found.of("") or not is_typed_as_written(surface):
-        return None
-    return _inverted(surface, found, argument)
+def invert(surface: SurfaceRule, ruleset: str) -> Bulk | None:
+    """``x / F -> x G``: all divisors that are an F, in whatever they divide.
 
-
-def _inverted(surface: SurfaceRule, application: Application, argument: str) -> Bulk:
-    """A constructor from a divisor to its inverse, which is made where a divisor is there, and the rule."""
-    inverse, has = helper_name(surface, "inverse"), helper_name(surface, "has")
-    bulk = Bulk([f"(constructor {inverse} (T) T :unextractable)", f"(function {has} (T) Unit :merge old)"])
-    is_such: list[Sexp] = [("=", ELEMENT, application.of(argument)), *surface.guards]
-    bulk.helpers.append((INDEX_RULESET, (is_such, [("set", (has, ELEMENT), ())])))
-    opposite = [*new_group("?%h", SUM, EMPTY, ("multiset-of", argument))]
-    # Asked for again, the inverse of what is its own, as that of one is, would be made of itself without end.
-    making: list[Sexp] = [*opposite, ("union", ROOT, application.of("?%h")), ("delete", (inverse, ELEMENT))]
-    bulk.helpers.append((LIFT_RULESET, ([("=", ROOT, (inverse, ELEMENT)), *is_such], making)))
-    inverses = ("unstable-multiset-map", function_value(inverse), "?%f")
-    sides: tuple[Sexp, Sexp] = (combined(P, inverses), "?%r")
+    Divisors get their inverses in the rule set of the rule, where its guards may read all that is known.
+    """
+    divisor, inverse = _divisor_of(surface)
+    if divisor is None:
+        return None
+    inverses, has = (helper_name(surface, purpose) for purpose in ("inverse", "has"))
+    about = replace(
+        surface,
+        patterns=((ELEMENT, divisor),),
+        guards=(
+            *surface.guards,
+            ("=", _QUOTIENT, (PRODUCT, _ABOVE, _BELOW)),
+            ("element-count", _BELOW, ELEMENT),
+        ),
+        head=(("union", ELEMENT, ("Reciprocal", inverse)),),
+    )
+    setting: tuple[Sexp, ...] = (("set", (inverses, ELEMENT), inverse), ("set", (has, ELEMENT), ()))
+    variant = generate(replace(with_type_guards(about), head=setting), VariantChoice(), None)
     body: list[Sexp] = [
         ("=", ROOT, (PRODUCT, P, N)),
         ("element-count", N, ELEMENT),
         (has, ELEMENT),
-        ("=", "?%f", ("unstable-multiset-filter", function_value(has), N)),
-        ("=", "?%r", ("unstable-multiset-filter-not", function_value(has), N)),
+        ("=", "?%made", ("unstable-multiset-map", function_value(inverses), N)),
+        ("=", "?%left", ("unstable-multiset-filter-not", function_value(has), N)),
     ]
-    bulk.rules.append((body, [("union", ROOT, (PRODUCT, *sides))]))
-    return bulk
+    union: Sexp = ("union", ROOT, (PRODUCT, combined(P, "?%made"), "?%left"))
+    return Bulk(
+        [f"(function {inverses} (T) T :merge old)", f"(function {has} (T) Unit :merge old)"],
+        [(ruleset, (variant.body, variant.head)), (LIFT_RULESET, (body, [union]))],
+    )
+
+
+def _divisor_of(surface: SurfaceRule) -> tuple[Sexp | None, Sexp]:
+    """What a rule replaces division by, and what it multiplies by instead."""
+    if len(surface.patterns) != 1 or len(surface.head) != 1 or head_of(surface.head[0]) != "union":
+        return None, ()
+    (pattern,), (action,) = surface.patterns, surface.head
+    group = flatten(pattern[1]) if surface.is_replaceable(pattern) else None
+    if group is None or group.family != PRODUCT or action[1] != pattern[0] or len(group.negatives) != 1:
+        return None, ()
+    made = flatten(action[2]) if family_of(action[2]) == PRODUCT else None
+    factors = [action[2]] if made is None else [*made.positives]
+    for other in group.positives:
+        if not surface.is_linear(other) or surface.is_read(str(other)) or other not in factors:
+            return None, ()
+        factors.remove(other)
+    is_alone = len(factors) == 1 and (made is None or not made.negatives)
+    is_term = not isinstance(group.negatives[0], str)
+    return (group.negatives[0], factors[0]) if is_alone and is_term else (None, ())

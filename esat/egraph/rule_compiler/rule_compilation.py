@@ -17,7 +17,6 @@ from esat.egraph.rule_compiler.ac_variants import (
 from esat.egraph.rule_compiler.broadcast_words import is_meet_of_leaves, normalised
 from esat.egraph.rule_compiler.bulk import bulk_rules
 from esat.egraph.rule_compiler.compiled import Chunk, CompiledRules
-from esat.egraph.rule_compiler.divisors import bulk_of_divisors
 from esat.egraph.rule_compiler.families import PRODUCT, SUM, contains_family
 from esat.egraph.rule_compiler.guarding import concerns_bools, with_type_guards
 from esat.egraph.rule_compiler.known_dtypes import Dtypes
@@ -173,7 +172,7 @@ class _Compiler:
                 self.expanding.setdefault(chunk.ruleset)
 
     def _add_extended(self, rule: Rule, surface: SurfaceRule) -> None:
-        bulk = bulk_rules(surface) or bulk_of_divisors(surface, self._ruleset(rule))
+        bulk = bulk_rules(surface, RULESET_PREFIX + rule.ruleset)
         if bulk is not None:
             if bulk.declarations:
                 self.chunks.append(Chunk("\n".join(bulk.declarations), rule))

@@ -1,4 +1,4 @@
-"""Rules about divisors that are sums."""
+"""Rules that replace division: all divisors at once."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from .conftest import compiled
 
 RULES = {
     "reciprocal": "(rewrite (Reciprocal (Add o (Exp x))) (Tanh x) :when ((= (val o) 1.0)))",
+    "a divisor that is no sum": "(rewrite (Div a (Sqrt x)) (Mul a (Tanh x)))",
     "quotient": "(rewrite (Div a (Add o (Exp x))) (Mul a (Tanh x)) :when ((= (val o) 1.0)))",
 }
 OTHERS = {
     "two divisors": "(rewrite (Div a (Mul (Add o (Exp x)) (Exp x))) (Mul a (Tanh x)) :when ((= o o)))",
     "a factor that is read": "(rewrite (Div a (Add o (Exp x))) (Mul a (Tanh x)) :when ((> (val a) 0.0)))",
     "another factor": "(rewrite (Div a (Add o (Exp x))) (Tanh x) :when ((= a o)))",
-    "a divisor that is no sum": "(rewrite (Div a (Sqrt x)) (Mul a (Tanh x)))",
+    "a divisor that is anything": "(rewrite (Div a x) (Mul a (Tanh x)))",
 }
 
 
