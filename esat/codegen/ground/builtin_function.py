@@ -141,7 +141,11 @@ def definition(name: str, text: str, memory: Memory) -> int:
     # optimization as without, and a call is no faster.
     engine = engine_of_text(text, optimization=0)
     memory.kept.append(engine)
-    code = engine.get_function_address("run")
+    return compiled_definition(engine.get_function_address("run"), name, memory)
+
+
+def compiled_definition(code: int, name: str, memory: Memory) -> int:
+    """The same for code at an address; the definition and its name live as long as the memory."""
     return memory.record(_DEFINITION.pack(memory.record(name.encode() + b"\0"), code, *_FLAGS_AND_TEXT))
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isqrt, prod
 from typing import Any
 
 import numpy as np
 
+from esat.codegen.ground.array_call import array_call
+from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.ground.movement import collapsed
 from esat.codegen.matmul.looped_systems import LANES, LoopedSystem
@@ -108,28 +109,17 @@ def small_results(op: Op, operands: Sequence[Any]) -> tuple[Array, ...] | None:
 
     None where it has to compute them: for other ops and larger matrices, and for what it may refuse.
     """
-    first = operands[0]
-    shapes = tuple(one.shape for one in operands)
-    if first.ndim < 2 or first.shape[-1] > LARGEST_ORDER or any(one.dtype != first.dtype for one in operands):
-        return None
-    plan = _plan(op, first.dtype, shapes, tuple(one.strides for one in operands))
+    plan = _plan(op, *[(one.dtype, one.shape, one.strides) for one in operands])
     if plan is None:
         return None
-    _, function, results, starts, count, steps = plan
-    made = [np.empty(shape, first.dtype) for shape in results]
-    places = [one.ctypes.data for one in (*operands, *made)]
-    for start in starts:
-        if function(*(place + step for place, step in zip(places, start, strict=True)), count, *steps):
-            return None
-    return tuple(made)
+    _, call, results = plan
+    made = [np.empty(shape, operands[0].dtype) for shape in results]
+    return tuple(made) if call(*operands, *made) else None
 
 
 def small_code(op: Op, dtype: np.dtype[Any], shapes: Sequence[Sequence[int]]) -> HostFunction | None:
     """The code that computes :func:`small_results` of operands of these shapes in C order, if any does."""
-    if len(shapes[0]) < 2 or shapes[0][-1] > LARGEST_ORDER:
-        return None
-    strides = [_dense(shape, dtype.itemsize) for shape in shapes]
-    plan = _plan(op, dtype, tuple(map(tuple, shapes)), tuple(strides))
+    plan = _plan(op, *[(dtype, tuple(shape), _dense(shape, dtype.itemsize)) for shape in shapes])
     return None if plan is None else plan[0]
 
 
@@ -138,18 +128,19 @@ def _dense(shape: Sequence[int], width: int) -> tuple[int, ...]:
     return tuple(width * prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-_Plan = tuple[
-    HostFunction, Any, tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...], int, tuple[int, ...]
-]
+_Layout = tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]]
+"""Dtype, shape and strides in bytes."""
 
 
 @functools.lru_cache(maxsize=1024)
 def _plan(
-    op: Op, dtype: np.dtype[Any], shapes: tuple[tuple[int, ...], ...], strides: tuple[tuple[int, ...], ...]
-) -> _Plan | None:
-    """The code and its function; the shapes of results; bytes from the first elements to where it is called;
-    and the number of matrices and the bytes from one to the next, of each operand and result."""
-    width = dtype.itemsize
+    op: Op, *operands: _Layout
+) -> tuple[HostFunction, Callable[..., bool], list[tuple[int, ...]]] | None:
+    """The code, what calls it with operands and results, and the shapes of results."""
+    dtypes, shapes, strides = zip(*operands, strict=True)
+    dtype, width = dtypes[0], dtypes[0].itemsize
+    if len(shapes[0]) < 2 or shapes[0][-1] > LARGEST_ORDER or set(dtypes) != {dtype} or not is_available():
+        return None
     if _form(op) is None or any(step % width for steps in strides for step in steps):
         return None
     try:
@@ -177,14 +168,12 @@ def _plan(
     )
     if system is None:
         return None
-    number = len(every)
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * number, *[ctypes.c_int64] * (1 + number))
-    starts = tuple(
-        tuple(sum(index * step for index, step in zip(place, one, strict=False)) for one in axes)
+    starts = [
+        [sum(index * step for index, step in zip(place, one, strict=False)) for one in axes]
         for place in np.ndindex(*sizes[:-1])
-    )
-    steps = tuple(one[-1] if one else 0 for one in axes)
-    return system, function(system.address()), tuple(results), starts, count, steps
+    ]
+    steps = [one[-1] if one else 0 for one in axes]
+    return system, array_call(system.address(), starts, [count, *steps], returns_status=True), results
 
 
 def _stretched(shape: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> tuple[int, ...]:

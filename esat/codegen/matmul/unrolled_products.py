@@ -7,14 +7,15 @@ of rows of the second matrix, or of products with its columns.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from esat.codegen.ground.array_call import array_call
+from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.ground.machine_text import HostFunction
 from esat.graph.op import Array
 from esat.records import record
@@ -58,52 +59,39 @@ def multiply_unrolled(largest: int, left: Array, right: Array, output: Array) ->
     output
         C-contiguous, sharing memory with neither operand.
     """
-    (rows, inner), columns = left.shape[-2:], right.shape[-1]
-    if rows * inner * columns > largest or not output.size:
-        return False
-    plan = _plan(largest, left.dtype.name, left.shape, left.strides, right.shape, right.strides)
-    if plan is None:
-        return False
-    _, function, starts, repeated = plan
-    places = left.ctypes.data, right.ctypes.data, output.ctypes.data
-    for start in starts:
-        function(*(place + step for place, step in zip(places, start, strict=True)), *repeated)
-    return True
+    plan = _plan(largest, left.dtype, left.shape, left.strides, right.shape, right.strides)
+    return plan is not None and plan[1](left, right, output)
 
 
 def product_code(
     largest: int, dtype: np.dtype[Any], left: Sequence[int], right: Sequence[int]
 ) -> UnrolledProduct | None:
     """The code by which :func:`multiply_unrolled` multiplies arrays of these shapes in C order, if any."""
-    if left[-2] * left[-1] * right[-1] > largest or 0 in (*left, *right):
-        return None
     strides = [
         tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
         for shape in (left, right)
     ]
-    plan = _plan(largest, dtype.name, tuple(left), strides[0], tuple(right), strides[1])
+    plan = _plan(largest, dtype, tuple(left), strides[0], tuple(right), strides[1])
     return None if plan is None else plan[0]
-
-
-_Plan = tuple[UnrolledProduct, Any, tuple[tuple[int, ...], ...], tuple[int, int, int]]
 
 
 @functools.lru_cache(maxsize=1024)
 def _plan(
     largest: int,
-    dtype: str,
+    dtype: np.dtype[Any],
     left_shape: tuple[int, ...],
     left_strides: tuple[int, ...],
     right_shape: tuple[int, ...],
     right_strides: tuple[int, ...],
-) -> _Plan | None:
-    """The code and its function, the bytes from the first elements to where it is called, and its last three
-    arguments."""
-    itemsize = np.dtype(dtype).itemsize
+) -> tuple[UnrolledProduct, Callable[..., bool]] | None:
+    """The code, and what calls it with arrays."""
+    itemsize = dtype.itemsize
+    if 0 in (*left_shape, *right_shape) or not is_available():
+        return None
     if any(stride % itemsize for stride in (*left_strides, *right_strides)):
         return None
     strides = [[stride // itemsize for stride in one[-2:]] for one in (left_strides, right_strides)]
-    product = unrolled_product(dtype, left_shape[-2:], strides[0], right_shape[-2:], strides[1], largest)
+    product = unrolled_product(dtype.name, left_shape[-2:], strides[0], right_shape[-2:], strides[1], largest)
     if product is None:
         return None
     batch = np.broadcast_shapes(left_shape[:-2], right_shape[:-2])
@@ -113,13 +101,12 @@ def _plan(
         _steps(right_shape[:-2], right_strides[:-2], batch),
         [results * prod(batch[axis + 1 :]) for axis in range(len(batch))],
     ]
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)(product.address())
-    starts = tuple(
-        tuple(sum(index * step for index, step in zip(place, one, strict=False)) for one in steps)
+    starts = [
+        [sum(index * step for index, step in zip(place, one, strict=False)) for one in steps]
         for place in np.ndindex(*batch[:-1])
-    )
+    ]
     repeated = (batch[-1], steps[0][-1], steps[1][-1]) if batch else (1, 0, 0)
-    return product, function, starts, repeated
+    return product, array_call(product.address(), starts, repeated)
 
 
 def _steps(shape: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> list[int]:
