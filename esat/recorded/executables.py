@@ -29,7 +29,7 @@ from esat.recorded.content import (
 )
 from esat.recorded.keys import NotKeyedError, compiler_state, graph_key
 from esat.runtime import Executable
-from esat.runtime.dispatch import CallsLeft, Counted
+from esat.runtime.dispatch import Run
 from esat.runtime.executable import by_name
 from esat.runtime.shared_values import value_of, with_values
 from esat.storage import CacheWarning, DiskStore, default_directory
@@ -212,9 +212,21 @@ class RecordedExecutable(Executable):
             made = with_values(len(request.graph.inputs), values, lock, made, otherwise)
         if found.wait is None:
             return made
-        return Counted(
-            CallsLeft(found.wait + 1), made, self._compiled
-        )  # which looks for a better program then
+        return _Counted(found.wait, made, self._compiled)  # which looks for a better program then
+
+
+class _Counted:
+    """Runs one function for so many calls, and another one from then on."""
+
+    __slots__ = ("_calls", "_run", "_then")
+
+    def __init__(self, calls: int, run: Run, then: Run) -> None:
+        self._calls, self._run, self._then = calls, run, then
+
+    def __call__(self, *arguments: Any, out: Any = None) -> Any:
+        self._calls -= 1
+        run = self._run if self._calls >= 0 else self._then
+        return run(*arguments) if out is None else run(*arguments, out=out)
 
 
 def shapes_of(arguments: Sequence[Any]) -> Shapes | None:

@@ -48,10 +48,10 @@ class Calls:
         """A driver that shows each step's operands and results."""
         return make_driver(self.program, self.table, self.checks, watch=watch)
 
-    def attach(self, driver: Run, use: Callable[[Run], None]) -> None:
-        """Tell what decides about calls what runs them, and whom to tell of native functions."""
+    def attach(self, use: Callable[[Run], None]) -> None:
+        """Tell what decides about calls whom to tell of native functions."""
         program = self.program
-        self.dispatch.attach(program.graph.inputs, program.leaves, driver, self.table.forget, use)
+        self.dispatch.attach(program.graph.inputs, program.leaves, self.table.forget, use)
 
 
 def drive(program: Program, variants: Variants | None = None, in_blocks: InBlocks | None = None) -> Calls:

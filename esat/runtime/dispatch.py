@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from esat.forks import GATE
@@ -55,19 +54,31 @@ class Way:
         The shapes.
     run
         Called in place of the driver's steps; None for these.
+    wait
+        Counts calls down until ``decide`` is called; None where nothing will be decided.
     is_native
         Whether that is the driver's steps, as a native function.
     left
         Candidates that were not asked, or wait.
     """
 
-    __slots__ = ("is_native", "key", "left", "run")
+    __slots__ = ("decide", "is_native", "key", "left", "run", "wait")
 
     def __init__(self, key: Key) -> None:
         self.key = key
         self.run: Run | None = None
+        self.wait: CallsLeft | None = None
+        self.decide: Callable[[Way], None] = _nothing
         self.is_native = False
         self.left: tuple[Offering, ...] = ()
+
+    def count(self) -> None:
+        """Count a call; decide again once there were enough."""
+        wait = self.wait
+        if wait is not None:  # else another thread has decided
+            wait.calls -= 1
+            if wait.calls <= 0:
+                self.decide(self)
 
     def by_driver(self, driver: Run, *arguments: Any, out: Any = None) -> Any:
         """Call the driver, which runs its own steps for these shapes, and for others what is their way."""
@@ -79,18 +90,8 @@ class Way:
                 self.run = run
 
 
-class Counted:
-    """Runs one function for so many calls, and another one from then on."""
-
-    __slots__ = ("_run", "_then", "wait")
-
-    def __init__(self, wait: CallsLeft, run: Run, then: Run) -> None:
-        self.wait, self._run, self._then = wait, run, then
-
-    def __call__(self, *arguments: Any, out: Any = None) -> Any:
-        self.wait.calls -= 1
-        run = self._run if self.wait.calls > 0 else self._then
-        return run(*arguments) if out is None else run(*arguments, out=out)
+def _nothing(_way: Way) -> None:
+    """There is nothing to decide."""
 
 
 class Dispatch:
@@ -120,7 +121,6 @@ class Dispatch:
         self,
         inputs: Sequence[Variable],
         leaves: Sequence[Variable],
-        driver: Run,
         forget: Callable[[Callable[[Way], bool]], None],
         use: Callable[[Run], None],
     ) -> None:
@@ -130,14 +130,11 @@ class Dispatch:
         ----------
         inputs, leaves
             Its inputs, and the variables whose shapes make a key.
-        driver
-            Runs its calls.
         forget
             Drops the records of shapes whose way fits a test: they count as not seen.
         use
             Told of a native function that the next calls shall try first.
         """
-        self._driver = driver
         if self.variants is not None:
             self.variants.attach(inputs, leaves, forget)
         if self.in_blocks is not None:
@@ -147,32 +144,23 @@ class Dispatch:
 
     def begin(self, way: Way) -> None:
         """Decide for shapes that are seen for the first time."""
-        way.left = self.candidates
+        way.left, way.decide = self.candidates, self._settle
         self._settle(way)
 
     def _settle(self, way: Way) -> None:
         """Ask the candidates that are left, until one has something to run, or wants to wait."""
         with handlers_reach_the_caller(), GATE.busy(), self._lock:
-            way.run = None
             while way.left:
                 offer = way.left[0].offer(way)
                 if isinstance(offer, CallsLeft):
-                    way.run = Counted(
-                        offer, partial(way.by_driver, self._driver), partial(self._decide_and_run, way)
-                    )
+                    way.wait = offer
                     return
                 way.left = () if offer is not None else way.left[1:]
                 way.run = offer
-
-    def _decide_and_run(self, way: Way, *arguments: Any, out: Any = None) -> Any:
-        if isinstance(way.run, Counted) or way.left:  # else another thread has decided
-            self._settle(way)
-        if isinstance(way.run, Counted):
-            return way.by_driver(self._driver, *arguments, out=out)
-        return self._driver(*arguments, out=out)
+            way.wait = None
 
     def calls_to_wait(self, way: Way) -> int | None:
         """Calls after which another program is looked for; 0 for never, None where another one runs."""
-        if isinstance(way.run, Counted):
-            return 0 if way.left[0] is self.native else max(way.run.wait.calls, 1)
+        if way.wait is not None:
+            return 0 if way.left[0] is self.native else max(way.wait.calls, 1)
         return 0 if way.run is None or way.is_native else None

@@ -202,6 +202,8 @@ def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> No
 def _write_dispatch(writer: Writer, program: Program, measures: bool) -> None:
     """Let something else run where the record says so; a native function has no steps to measure."""
     names = [writer.names[variable] for variable in program.graph.inputs]
+    writer.line("if way.wait is not None:")
+    writer.line("    way.count()")
     writer.line(f"if way.run is not None{' and not way.is_native' if measures else ''}:")
     plain, placed = ", ".join(names), ", ".join([*names, "out=out"])
     writer.line(f"    return way.run({plain}) if out is None else way.run({placed})")

@@ -119,7 +119,7 @@ class Executable:
         self.profile.steps = [StepProfile(title(group), len(group.nodes)) for group in self.steps]
         self._timed_driver: Driver | None = None
         self._chooser: Chooser | None = None
-        calls.attach(self._run_present, self._replacing())
+        calls.attach(self._replacing())
         self._use(calls.driver)
 
     def __call__(self, *arguments: Any, **named: Any) -> Results:
@@ -363,9 +363,6 @@ class Executable:
         inputs = ", ".join(map(str, self.graph.inputs))
         return f"<Executable ({inputs}) -> {len(self.graph.outputs)} results, {len(self.steps)} steps>"
 
-    def _run_present(self, *arguments: Any, out: Any = None) -> Any:
-        return self._driver.call(*arguments, out=out)
-
     def choose_by(self, chooser: Chooser) -> None:
         """Let another program run for arguments for which the chooser knows a better one.
 
@@ -414,7 +411,7 @@ class Executable:
         return clocked
 
     def _failing_step(self, error: Exception) -> Group | None:
-        # The innermost frame: a call whose sizes are counted goes through the driver twice.
+        # The innermost frame: a call that a native function hands over goes through the driver twice.
         line, trace = 0, error.__traceback__
         while trace is not None:
             if trace.tb_frame.f_code.co_filename == self._driver.filename:
