@@ -211,8 +211,8 @@ def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: n
 def fails_beyond(dtype: np.dtype[Any]) -> float:
     """Bits beyond which a form fails at a point where another is right, however good it is elsewhere.
 
-    An exponential of a rounded argument, as ``sigmoid(x - y)`` for ``exp(x) / (exp(x) + exp(y))``, loses as many
-    as the largest argument has: 9.5 of float64's, 6.5 of float32's, 3.5 of float16's.
+    An exponential of a rounded argument, as ``sigmoid(x - y)`` for ``exp(x) / (exp(x) + exp(y))``, loses as
+    many as the largest argument has: 9.5 of float64's, 6.5 of float32's, 3.5 of float16's.
     """
     most = np.finfo(dtype).max if dtype.kind in "fc" else np.finfo(np.float64).max
     return float(np.log2(np.log(np.float64(most)))) + 0.5
