@@ -80,8 +80,7 @@ def from_jax(f: Callable[..., Any], *examples: Any) -> Graph:
     CallError
         When ``f`` is no function, or JAX is not installed.
     GraphError
-        For a primitive that has no rule, and for loops whose length depends on values, or is too long: the
-        message names the primitive and the line that asked for it.
+        For a primitive that has no rule: the message names it and the line that asked for it.
     DtypeError
         For dtypes that esat lacks.
 
