@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from esat.egraph.counting import NodeCount
 from esat.egraph.engine import AnyEngine
 from esat.egraph.saturation_report import RuleLog, SaturationTrace, StepTrace, StopReason
 from esat.egraph.schedule import Budgets, Schedule
@@ -62,8 +61,6 @@ class Runner:
     ----------
     engine
         What the schedules run on.
-    nodes
-        Counts e-nodes.
     limits
         What the budgets are for the e-graph as it was loaded.
     matches
@@ -92,9 +89,10 @@ class Runner:
         self.engine = engine
         self._schedule = schedule
         self._trace = trace
-        self.nodes = NodeCount(engine, constructors)
+        self._constructors = frozenset(constructors)
+        self._count: int | None = None
         self._budgets = budgets
-        self._loaded = self.nodes.exact()
+        self._loaded = self.nodes()
         self.limits = budgets.limits(self._loaded)
         self.matches = 0
         self._known = {rule.ruleset for rule in schedule.rules}
@@ -130,12 +128,18 @@ class Runner:
 
     def grant(self, nodes: int, matches: int) -> None:
         """Allow so many e-nodes and matches beyond what there are at present."""
-        self.limits = replace(self.limits, nodes=self.nodes.exact() + nodes, matches=self.matches + matches)
+        self.limits = replace(self.limits, nodes=self.nodes() + nodes, matches=self.matches + matches)
+
+    def nodes(self) -> int:
+        """E-nodes at present, counted where a decision needs their number."""
+        if self._count is None:
+            self._count = self.engine.rows_of(self._constructors)
+        return self._count
 
     def note_additions(self) -> None:
         """Note that rows were added to the engine by other means than a schedule."""
         self.changes += 1
-        self.nodes.forget()
+        self._count = None
 
     # ---- schedules that need not run
 
@@ -173,7 +177,7 @@ class Runner:
 
     def _require_budget(self, outcome: ScheduleOutcome) -> None:
         endless = outcome.matches if outcome.is_unfinished or outcome.exceeded else None
-        if self.nodes.exact() > self.limits.nodes:
+        if self.nodes() > self.limits.nodes:
             raise BudgetExhaustedError("node limit", endless)
         if self.matches > self.limits.matches or outcome.exceeded:
             raise BudgetExhaustedError("match limit", endless)
@@ -211,9 +215,9 @@ class Runner:
             self.matches += sum(outcome.matches.values())
             self.log.add(outcome.matches, seconds)
         if outcome.updated:
-            self.nodes.forget()
+            self._count = None
         if self._trace is not None:
-            nodes, matches = self.nodes.exact(), outcome.matches
+            nodes, matches = self.nodes(), outcome.matches
             step = StepTrace(self.round - 1, rulesets, seconds, nodes, outcome.updated, matches)
             self._trace.steps.append(step)
         return outcome

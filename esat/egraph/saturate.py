@@ -195,7 +195,7 @@ class Saturation:
             self.stabilize()
         # New terms of an interrupted round have no types yet, and reading out needs them.
         runner.complete_types()
-        if runner.nodes.sizes().get("nary-contradiction", 0):
+        if runner.engine.sizes().get("nary-contradiction", 0):
             raise SaturationError(
                 "two different constants became equal: a rule is wrong, or a part of the graph has no value "
                 "for any input (0 / 0)"
@@ -205,7 +205,7 @@ class Saturation:
             reason,
             runner.round,
             runner.seconds(),
-            runner.nodes.exact(),
+            runner.nodes(),
             runner.log.statistics(),
             culprits,
             tuple(sorted(self.exhausted)),
@@ -215,14 +215,14 @@ class Saturation:
         return replace(report, warning=self.warn(report))
 
     def rounds(self) -> StopReason:
-        stalled, sizes = 0, self.runner.nodes.sizes()
+        stalled, sizes = 0, self.runner.engine.sizes()
         try:
             while self.runner.round < self.runner.limits.rounds:
                 self.runner.begin_round()
                 tell(f"round {self.runner.round} of saturation, {self.runner.nodes.exact():,} e-nodes")
                 self.held_back = False
                 before, changed = sizes, self.one_round()
-                sizes = self.runner.nodes.sizes()
+                sizes = self.runner.engine.sizes()
                 stalled = stalled + 1 if sizes == before else 0
                 changed &= stalled < STALLED_ROUNDS
                 if (self.runner.round == 1 or not changed) and self.extend():
@@ -245,12 +245,12 @@ class Saturation:
         if self.algebra is None or not self.schedule.core:
             return False
         runner.complete_types()
-        before = runner.nodes.sizes()
+        before = runner.engine.sizes()
         if not self.algebra.extend(runner.engine):
             return False
         runner.note_additions()
         runner.complete_types()
-        return runner.nodes.sizes() != before
+        return runner.engine.sizes() != before
 
     def stabilize(self) -> None:
         """Run the rules of stabilization to their end; nothing but a budget of their own breaks it off."""
@@ -363,7 +363,7 @@ class Saturation:
         schedule = self.schedule
         if rules.fuel is not None or schedule.check_types or ruleset in self.limited:
             return False
-        return ruleset not in schedule.watched_rulesets and self.runner.nodes.exact() <= _SMALL_NODES
+        return ruleset not in schedule.watched_rulesets and self.runner.nodes() <= _SMALL_NODES
 
     def run_together(self, rulesets: tuple[str, ...]) -> bool:
         """Run rule sets one after the other, in one go; whether anything changed."""
@@ -390,7 +390,7 @@ class Saturation:
 
     def limit_of(self, ruleset: str, rules: RuleStep) -> int:
         """Matches that a rule may have in a run of its rule set; 0: any number."""
-        nodes, fuel = self.runner.nodes.exact(), self.runner.limits.fuel
+        nodes, fuel = self.runner.nodes(), self.runner.limits.fuel
         if rules.fuel is not None:
             least = rules.fuel if rules.from_nodes is None else rules.from_nodes
             return rules.fuel if nodes > least or ruleset in self.limited else 0
@@ -402,19 +402,19 @@ class Saturation:
 
     def run_rules(self, rulesets: tuple[str, ...], runs: tuple[RulesetRun, ...]) -> ScheduleOutcome:
         """Run rules of files, and find out whether one rule set explodes; what it did."""
-        runner, nodes = self.runner, self.runner.nodes
-        before = nodes.exact()
+        runner = self.runner
+        before = runner.nodes()
         outcome = runner.run(runs, rulesets)
         if outcome.updated:
             runner.recent.add(outcome.matches)
         if self.schedule.check_types:
             runner.run_types_after(outcome)
         if len(rulesets) == 1:
-            explosive = nodes.exact() > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before)
+            explosive = runner.nodes() > max(_HARMLESS_NODES, EXPLOSIVE_GROWTH * before)
             most = max(outcome.matches.values(), default=0)
             if explosive or most > max(runner.limits.fuel, before):
                 self.limited.update(rulesets)
-        self.growth[rulesets] = self.growth.get(rulesets, 0) + max(nodes.exact() - before, 0)
+        self.growth[rulesets] = self.growth.get(rulesets, 0) + max(runner.nodes() - before, 0)
         self.grown_by.setdefault(rulesets, RuleLog()).add(outcome.matches)
         return outcome
 
