@@ -15,7 +15,7 @@ from esat.runtime.signatures import Fact
 
 _WORDS = (
     *("arguments", "buffers", "call", "flags", "frames", "key", "out", "results", "start", "stop", "_"),
-    *("type", "ValueError", "IndexError"),
+    *("run", "type", "way", "ValueError", "IndexError"),
 )
 """Names the driver's text uses itself."""
 

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from esat.graph import TensorType, Variable
 from esat.graph.registry import op_named
@@ -109,3 +110,11 @@ def test_thousands_of_arguments_and_results(compiled: Build) -> None:
     first, *others = function(*data)
     assert first == sum(range(2000))
     assert np.array_equal(others, np.array(data) + first)
+
+
+@pytest.mark.parametrize("name", ["way", "run", "frames", "key", "flags", "results", "call", "type"])
+def test_inputs_may_have_the_names_that_the_text_uses(compiled: Build, name: str) -> None:
+    one, other = tensor(name, None, None), tensor("other", None, None)
+    function = compiled([one, other], [op_named("exp")(matmul(one, other)) + one])
+    values = np.eye(3) * 0.5
+    np.testing.assert_allclose(function(values, values), np.exp(values @ values) + values, rtol=1e-15)
