@@ -219,7 +219,7 @@ class Saturation:
         try:
             while self.runner.round < self.runner.limits.rounds:
                 self.runner.begin_round()
-                tell(f"round {self.runner.round} of saturation, {self.runner.nodes.exact():,} e-nodes")
+                tell(f"round {self.runner.round} of saturation, {self.runner.nodes():,} e-nodes")
                 self.held_back = False
                 before, changed = sizes, self.one_round()
                 sizes = self.runner.engine.sizes()
