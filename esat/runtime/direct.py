@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,9 +29,9 @@ from esat.runtime.threads import CallsOfShapes
 CALLS = 200
 """Calls of a program after which its native function is made.
 
-That takes two to six milliseconds, a small part of what compiling the program took, and saves half a
-microsecond a step; several, where Python's way to a copy or to LAPACK is left out: with such steps there are
-fewer calls before.
+That takes two to three milliseconds and saves 0.8 us a call of a kernel, two of a product and ten of a
+solution of order 8, so that it pays after 300 to 2,500 calls: a program that was called so often will be
+again. With steps that take Python's way to a copy or to LAPACK there are fewer calls before.
 """
 FEWEST_CALLS = 3
 LARGEST = 1 << 20
@@ -42,19 +41,24 @@ LARGEST_UNLOCKED = 1 << 29
 signal is handled meanwhile."""
 LARGEST_SCRATCH = 1 << 26
 """Bytes of scratch memory that a native function may keep."""
-MAXIMUM_FUNCTIONS = 4
-MAXIMUM_ATTEMPTS = 8
+MAXIMUM_FUNCTIONS = 16
+"""Combinations of shapes for which functions are made, or tried in vain, before all of them are dropped."""
+LONGER = 4
+"""How many times as many calls there are between functions afterwards: where shapes never come again, less
+and less time is spent on them."""
 
 
 class NativeFunctions:
     """The native functions of a program: one for each combination of shapes that comes often.
 
-    The one that was made last is tried before the driver; others are reached by the record of their shapes.
+    The one that was made last is called first. Each calls the one before it with what it does not admit,
+    which takes 30 ns, and the first one the driver. Once there are too many all are dropped: those whose
+    shapes still come are made again, after more calls.
 
     Attributes
     ----------
     last
-        The function that was made last; None before.
+        What tries them; None before there are any.
     use
         Told of it.
 
@@ -63,31 +67,42 @@ class NativeFunctions:
     program, table
         The program and its records.
     driver
-        Runs its calls, and those that a function does not admit.
+        Runs its calls, and those that no function admits.
     """
 
     def __init__(self, program: Program, table: SignatureTable, driver: Run) -> None:
         self._program, self._table, self._driver = program, table, driver
         self._between = _calls_before(program)
         self._wait = CallsLeft(self._between)
-        self._made = self._attempts = 0
+        self._tried = 0
+        self._made = self._first = _refuse if program.shared else driver
         self.last: Run | None = None
         self.use: Callable[[Run], None] = _nobody
 
     def offer(self, way: Way) -> Run | CallsLeft | None:
-        """The function for these shapes, once calls are many; None where there is none, or too many are."""
-        if self._made == MAXIMUM_FUNCTIONS or self._attempts == MAXIMUM_ATTEMPTS:
-            return None
+        """The function for these shapes, once calls are many; None where there is none."""
         if self._wait.calls > 0 or way.key not in self._table.records:
             return self._wait
+        if self._tried == MAXIMUM_FUNCTIONS:
+            self._drop()
         self._wait.calls = self._between
-        self._attempts += 1
-        made = direct_call(self._program, self._table, way.key, partial(way.by_driver, self._driver))
-        if made is not None:
-            self._made += 1
-            self.last, way.is_native = made, True
-            self.use(made)
-        return made
+        self._tried += 1
+        made = direct_call(self._program, self._table, way.key, self._made)
+        if made is None:
+            return None
+        self._made, way.is_native = made, True
+        self.last = _with_values(self._program, made, self._driver) if self._program.shared else made
+        self.use(self.last)
+        return self.last
+
+    def _drop(self) -> None:
+        """Forget all functions."""
+        self._tried, self._made = 0, self._first
+        self._between = LONGER * max(self._between, CALLS)
+        for known in list(self._table.records.values()):
+            way = known[-2]
+            if way.is_native:
+                way.is_native, way.left, way.wait = False, (self,), self._wait
 
 
 def _nobody(_function: Run) -> None:
@@ -131,23 +146,23 @@ def may_be_direct(program: Program) -> bool:
 
 
 def direct_call(
-    program: Program, table: SignatureTable, key: tuple[Shape, ...], otherwise: Callable[..., Any]
-) -> Callable[..., Any] | None:
-    """The native function of a program for the shapes of a key with a record; None where it would not pay."""
+    program: Program, table: SignatureTable, key: tuple[Shape, ...], otherwise: Run
+) -> Run | None:
+    """The native function of a program for the shapes of a key with a record; None where it would not pay.
+
+    It takes the values of shared variables after the arguments.
+    """
     making = _making(program, table, key)
     if making is None:
         return None
 
-    def native(threads: int, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+    def native(threads: int, otherwise: Run) -> Run | None:
         recipe = making.recipe(threads)
         return None if recipe is None else recipe.function(otherwise)
 
-    last = _refuse if program.shared else otherwise
     if making.large and not has_one_thread(program):
-        function = _chosen(program, making.large, native, last)
-    else:
-        function = native(1, last)
-    return _with_values(program, function, otherwise) if program.shared and function else function
+        return _chosen(program, making.large, native, otherwise)
+    return native(1, otherwise)
 
 
 def recipe_in_one_thread(
@@ -209,9 +224,9 @@ def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> 
 def _chosen(
     program: Program,
     large: Mapping[Variable, CallsOfShapes],
-    native: Callable[[int, Callable[..., Any]], Callable[..., Any] | None],
-    otherwise: Callable[..., Any],
-) -> Callable[..., Any] | None:
+    native: Callable[[int, Run], Run | None],
+    otherwise: Run,
+) -> Run | None:
     """What calls the native function for one thread, or the one for several, whichever is faster."""
     threads = granted_threads(program.threads)
     alone = native(1, _refuse) if threads > 1 else None
@@ -258,9 +273,7 @@ def _kept_memory(
     return next((pool.bases for pool in pools if pool.size == _bytes(output, shapes)), None)
 
 
-def _with_values(
-    program: Program, made: Callable[..., Any], otherwise: Callable[..., Any]
-) -> Callable[..., Any]:
+def _with_values(program: Program, made: Run, otherwise: Run) -> Run:
     """A native function that takes shared values after the arguments, as one of the arguments alone."""
     lock = program.lock if program.updated else nullcontext()
     values = [value_of(variable, variable in program.overwritten) for variable in program.shared]

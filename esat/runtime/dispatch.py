@@ -57,7 +57,7 @@ class Way:
     wait
         Counts calls down until ``decide`` is called; None where nothing will be decided.
     is_native
-        Whether that is the driver's steps, as a native function.
+        Whether there is a native function of the driver's steps.
     left
         Candidates that were not asked, or wait.
     """
@@ -68,30 +68,22 @@ class Way:
         self.key = key
         self.run: Run | None = None
         self.wait: CallsLeft | None = None
-        self.decide: Callable[[Way], None] = _nothing
+        self.decide: Callable[[Way], Run | None] = _nothing
         self.is_native = False
         self.left: tuple[Offering, ...] = ()
 
-    def count(self) -> None:
-        """Count a call; decide again once there were enough."""
+    def count(self) -> Run | None:
+        """Count a call, and decide again once there were enough; what runs the call."""
         wait = self.wait
-        if wait is not None:  # else another thread has decided
-            wait.calls -= 1
-            if wait.calls <= 0:
-                self.decide(self)
-
-    def by_driver(self, driver: Run, *arguments: Any, out: Any = None) -> Any:
-        """Call the driver, which runs its own steps for these shapes, and for others what is their way."""
-        run, self.run = self.run, None
-        try:
-            return driver(*arguments, out=out)
-        finally:
-            if self.run is None:
-                self.run = run
+        if wait is None:  # another thread has decided
+            return self.run
+        wait.calls -= 1
+        return self.decide(self) if wait.calls <= 0 else None
 
 
-def _nothing(_way: Way) -> None:
+def _nothing(_way: Way) -> Run | None:
     """There is nothing to decide."""
+    return None
 
 
 class Dispatch:
@@ -147,20 +139,25 @@ class Dispatch:
         way.left, way.decide = self.candidates, self._settle
         self._settle(way)
 
-    def _settle(self, way: Way) -> None:
-        """Ask the candidates that are left, until one has something to run, or wants to wait."""
+    def _settle(self, way: Way) -> Run | None:
+        """Ask the candidates that are left, until one has something to run, or wants to wait; what runs the
+        call. A native function is tried before the driver from then on: its way stays the driver's steps."""
         with handlers_reach_the_caller(), GATE.busy(), self._lock:
+            run = way.run
             while way.left:
-                offer = way.left[0].offer(way)
+                candidate, *left = way.left
+                offer = candidate.offer(way)
                 if isinstance(offer, CallsLeft):
                     way.wait = offer
-                    return
-                way.left = () if offer is not None else way.left[1:]
-                way.run = offer
+                    return None
+                way.left, run = () if offer is not None else tuple(left), offer
+                if candidate is not self.native:
+                    way.run = offer
             way.wait = None
+            return run
 
     def calls_to_wait(self, way: Way) -> int | None:
         """Calls after which another program is looked for; 0 for never, None where another one runs."""
         if way.wait is not None:
             return 0 if way.left[0] is self.native else max(way.wait.calls, 1)
-        return 0 if way.run is None or way.is_native else None
+        return 0 if way.run is None else None

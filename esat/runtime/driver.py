@@ -112,7 +112,7 @@ def make_driver(
     _write_gifts(writer, program)
     _write_lookup(writer, program, table)
     if dispatches:
-        _write_dispatch(writer, program, profile is not None)
+        _write_dispatch(writer, program)
     _write_buffers(writer, program)
     _write_steps(writer, program, profile, watch)
     _write_results(writer, program)
@@ -199,14 +199,13 @@ def _write_lookup(writer: Writer, program: Program, table: SignatureTable) -> No
     writer.line(f"{targets_text(targets)} = {known}(key) or {add}(key)")
 
 
-def _write_dispatch(writer: Writer, program: Program, measures: bool) -> None:
-    """Let something else run where the record says so; a native function has no steps to measure."""
+def _write_dispatch(writer: Writer, program: Program) -> None:
+    """Count the call where something is still to be decided, and let something else run where it was."""
     names = [writer.names[variable] for variable in program.graph.inputs]
-    writer.line("if way.wait is not None:")
-    writer.line("    way.count()")
-    writer.line(f"if way.run is not None{' and not way.is_native' if measures else ''}:")
+    writer.line("run = way.run if way.wait is None else way.count()")
+    writer.line("if run is not None:")
     plain, placed = ", ".join(names), ", ".join([*names, "out=out"])
-    writer.line(f"    return way.run({plain}) if out is None else way.run({placed})")
+    writer.line(f"    return run({plain}) if out is None else run({placed})")
 
 
 def _write_buffers(writer: Writer, program: Program) -> None:

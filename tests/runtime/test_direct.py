@@ -4,7 +4,6 @@ import gc
 import sys
 import threading
 import weakref
-from functools import partial
 
 import numpy as np
 import pytest
@@ -135,16 +134,36 @@ def test_native_calls_write_into_given_arrays(name, monkeypatch):
     assert not elsewhere
 
 
-def test_shapes_take_turns_until_functions_are_no_longer_made():
+def called(program, *arguments):
+    """The files of the functions of Python that a call goes through, and its results."""
+    files = []
+    sys.setprofile(
+        lambda frame, event, _: files.append(frame.f_code.co_filename) if event == "call" else None
+    )
+    try:
+        results = program.entry(*arguments)
+    finally:
+        sys.setprofile(None)
+    return files, results
+
+
+def test_functions_of_shapes_that_no_longer_come_make_room(monkeypatch):
+    monkeypatch.setattr(direct, "MAXIMUM_FUNCTIONS", 4)
     program = esat.compile(esat.Graph([X], esat.exp(X)))
-    functions = set()
-    for size in range(1, 20):
-        data = np.linspace(0, 1, size)
-        for _ in range(5):
-            np.testing.assert_array_equal(program(data), by_driver(program, data))
-            if is_native(program):
-                functions.add(program.entry)
-    assert 1 <= len(functions) <= direct.MAXIMUM_FUNCTIONS
+
+    def native(sizes):
+        return [size for size in sizes if not called(program, np.ones(size))[0]]
+
+    for size in range(1, 5):
+        for _ in range(direct.CALLS):
+            program(np.ones(size))
+    assert native(range(1, 5)) == [1, 2, 3, 4]
+    for _ in range(2 * direct.LONGER * direct.CALLS):
+        for size in range(3, 7):
+            data = np.linspace(0.0, 1.0, size)
+            np.testing.assert_allclose(program(data), np.exp(data), rtol=1e-15)
+    assert native(range(1, 7)) == [3, 4, 5, 6]
+    assert program.source().count("# native_") == 4
 
 
 def test_large_calls_stay_with_the_driver(monkeypatch):
@@ -243,7 +262,7 @@ def test_a_part_that_is_not_there_raises_as_before():
 def test_the_collector_of_cycles_takes_no_native_function_apart():
     program = frequent([X, Y], [X * Y + 0.75])
     tracked = [one for one in gc.get_referents(program.entry.__self__) if gc.is_tracked(one)]
-    assert [type(one) for one in tracked] == [partial]
+    assert tracked == [program._calls.driver.call]
 
 
 def test_threads_share_a_native_function():
@@ -307,23 +326,14 @@ def test_functions_of_several_shapes_are_all_reached():
     for size in sizes:
         for _ in range(direct.CALLS):
             program(np.ones(size))
-    records = program._calls.table.records
-    ways = [records[(size,),][-2] for size in sizes]
-    assert all(way.is_native for way in ways)
-    assert program.entry is ways[-1].run
-    assert len({way.run for way in ways}) == len(ways)
-    for way, size in zip(ways, sizes, strict=True):
-        ran = []
-        way.run = lambda *arguments, out=None, run=way.run, ran=ran: (ran.append(1), run(*arguments))[1]
+    for size in sizes:
         data = np.linspace(-1.0, 1.0, size)
-        strided = np.repeat(data, 2)[::2]  # which the function does not admit
-        for given in (data, strided):
-            found = program(given)
+        for given in (data, np.repeat(data, 2)[::2]):  # strided, which the function does not admit
+            files, found = called(program, given)
+            assert bool(files) == (given is not data)
             np.testing.assert_allclose(found[0], np.exp(data), rtol=1e-15)
             np.testing.assert_array_equal(found[1], data - 1.0)
-        assert ran or way is ways[-1]
-    program(np.ones(50))
-    assert records[((50,),)][-2].run is None
+    assert called(program, np.ones(50))[0]
 
 
 def test_measured_calls_run_the_drivers_steps():

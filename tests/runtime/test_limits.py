@@ -57,7 +57,7 @@ def test_more_short_rows_than_have_kernels_of_their_own():
 def test_more_native_functions_than_are_made(monkeypatch):
     monkeypatch.setattr(direct, "CALLS", 3)
     program = esat.compile(esat.Graph([X, M], [M @ X + 1.0, X * 2.0]))
-    for size in rounds(range(2, direct.MAXIMUM_ATTEMPTS + 6)):
+    for size in rounds(range(2, direct.MAXIMUM_FUNCTIONS + 6)):
         x, m = np.arange(float(size)), np.arange(3.0 * size).reshape(3, size)
         for _ in range(12):
             product, twice = program(x, m)
