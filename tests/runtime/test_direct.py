@@ -134,6 +134,23 @@ def test_native_calls_write_into_given_arrays(name, monkeypatch):
     assert not elsewhere
 
 
+@pytest.mark.parametrize("sizes", [(4, 4, 4), (9, 9, 9), (40, 12, 7), (1, 60, 20), (33, 60, 1), (30, 2, 30)])
+@pytest.mark.parametrize(
+    "product",
+    [lambda m, w: m @ w, lambda m, w: m[1:] @ w, lambda m, w: w.T @ m.T, lambda m, w: m[:, 1:] @ w[1:]],
+    ids=["contiguous", "rows", "transposed", "columns"],
+)
+def test_products_have_the_bits_of_the_drivers(product, sizes):
+    program = esat.compile(esat.Graph([M, W], product(M, W)))
+    rng = np.random.default_rng(0)
+    rows, inner, columns = sizes
+    m, w = rng.standard_normal((rows, inner)), rng.standard_normal((inner, columns))
+    for _ in range(direct.CALLS + 1):
+        found = program(m, w)
+    np.testing.assert_array_equal(found, by_driver(program, m, w))
+    np.testing.assert_allclose(found, product(m, w), rtol=1e-12, atol=1e-13)
+
+
 def called(program, *arguments):
     """The files of the functions of Python that a call goes through, and its results."""
     files = []

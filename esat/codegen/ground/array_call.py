@@ -14,6 +14,7 @@ import numpy as np
 
 from esat.codegen.ground.builtin_function import (
     DATA,
+    ITEMS,
     BodyWriter,
     Memory,
     builtin_function,
@@ -26,7 +27,13 @@ MOST_LOCKED = 100
 
 
 def array_call(
-    address: int, starts: Sequence[Sequence[int]], integers: Sequence[int], returns_status: bool = False
+    address: int,
+    order: Sequence[int | None],
+    numbers: Sequence[int],
+    starts: Sequence[Sequence[int]],
+    count: int = 1,
+    returns_status: bool = False,
+    kept: object = None,
 ) -> Callable[..., bool]:
     """A function of arrays that calls code with their addresses; it returns whether it was never refused.
 
@@ -34,43 +41,51 @@ def array_call(
     ----------
     address
         Of the code.
+    order
+        What the code takes: places of arrays among those the function is called with, and None for the next
+        of the numbers.
+    numbers
+        Integers and addresses.
     starts
         Bytes from the first element of each array to where the code is called, for each time it is. It stops
         where it is refused.
-    integers
-        What the code takes after addresses: first a number of matrices.
+    count
+        How many matrices a call of the code has.
     returns_status
         Whether the code returns 0, or another number where it refuses.
+    kept
+        What the numbers are addresses of.
     """
     names = ("Py_IncRef", "PyEval_SaveThread", "PyEval_RestoreThread")
-    count, unlock, lock = (ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names)
-    if len(starts) * integers[0] <= MOST_LOCKED:
+    refer, unlock, lock = (ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names)
+    if len(starts) * count <= MOST_LOCKED:
         unlock = ctypes.c_void_p()
-    functions = [one.value or 0 for one in (count, unlock, lock)]
+    functions = [one.value or 0 for one in (refer, unlock, lock)]
     offsets = [step for start in starts for step in start]
-    plan = [address, id(True), id(False), *functions, len(starts), *integers, *offsets]
-    entry, _ = _entry(len(starts[0]), len(integers), returns_status)
-    return builtin_function(entry, np.array(plan, np.int64))
+    plan = [address, id(True), id(False), *functions, len(starts), *numbers, *offsets]
+    entry, _ = _entry(tuple(order), returns_status)
+    return builtin_function(entry, (np.array(plan, np.int64), kept))
 
 
 @functools.cache
-def _entry(arrays: int, integers: int, returns_status: bool) -> tuple[int, Memory]:
+def _entry(order: tuple[int | None, ...], returns_status: bool) -> tuple[int, Memory]:
     memory = Memory(None)
-    return compiled_definition(compiled(_text(arrays, integers, returns_status)), "run", memory), memory
+    return compiled_definition(compiled(_text(order, returns_status)), "run", memory), memory
 
 
-def _text(arrays: int, integers: int, returns_status: bool) -> str:
+def _text(order: Sequence[int | None], returns_status: bool) -> str:
     """The built-in function of a plan: the words of an array, which are in the order they are read in.
 
     No address of this process is part of it, so that its code may come from disk.
     """
-    body, numbers = BodyWriter(), range(arrays)
-    plan = body.field("%self", DATA, "ptr")
-    given = [body.field("%arguments", 8 * number, "ptr") for number in numbers]
+    body, integers = BodyWriter(), order.count(None)
+    arrays = len(order) - integers
+    plan = body.field(body.field("%self", ITEMS, "ptr"), DATA, "ptr")
+    given = [body.field("%arguments", 8 * place, "ptr") for place in range(arrays)]
     firsts = [body.field(array, DATA, "ptr") for array in given]
     code, true, false, count, unlock, lock = (body.field(plan, 8 * word, "ptr") for word in range(6))
     places = body.field(plan, 48, "i64")
-    words = [body.field(plan, 56 + 8 * number, "i64") for number in range(integers)]
+    words = [body.field(plan, 56 + 8 * place, "i64") for place in range(integers)]
     starts = body.value(f"getelementptr i64, ptr {plan}, i64 {7 + integers}")
     held = body.value(f"icmp eq ptr {unlock}, null")
     body.line(f"br i1 {held}, label %begin, label %release")
@@ -83,12 +98,13 @@ def _text(arrays: int, integers: int, returns_status: bool) -> str:
     body.begin("one")
     body.line("%place = phi i64 [ 0, %begin ], [ %next_place, %one ]")
     body.line(f"%start = phi ptr [ {starts}, %begin ], [ %next_start, %one ]")
-    steps = [body.field("%start", 8 * number, "i64") for number in numbers]
+    steps = [body.field("%start", 8 * place, "i64") for place in range(arrays)]
     pointers = [
         body.value(f"getelementptr i8, ptr {first}, i64 {step}")
         for first, step in zip(firsts, steps, strict=True)
     ]
-    arguments = [*(f"ptr {one}" for one in pointers), *(f"i64 {one}" for one in words)]
+    next_words = iter(words)
+    arguments = [f"i64 {next(next_words)}" if place is None else f"ptr {pointers[place]}" for place in order]
     called, status = f"{code}({', '.join(arguments)})", "0"
     if returns_status:
         status = body.value(f"call i32 {called}")

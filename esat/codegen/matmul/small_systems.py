@@ -173,7 +173,9 @@ def _plan(
         for place in np.ndindex(*sizes[:-1])
     ]
     steps = [one[-1] if one else 0 for one in axes]
-    return system, array_call(system.address(), starts, [count, *steps], returns_status=True), results
+    order = [*range(len(steps)), None, *(None for _ in steps)]
+    call = array_call(system.address(), order, [count, *steps], starts, count, returns_status=True)
+    return system, call, results
 
 
 def _stretched(shape: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> tuple[int, ...]:

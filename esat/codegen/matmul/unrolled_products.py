@@ -7,7 +7,6 @@ of rows of the second matrix, or of products with its columns.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
@@ -17,11 +16,11 @@ import numpy as np
 from esat.codegen.ground.array_call import array_call
 from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.ground.machine_text import HostFunction
-from esat.graph.op import Array
 from esat.records import record
 
 _LANES = {"float32": 16, "float64": 8}
 """Elements of the largest vector; what the processor has not is made of several."""
+_ORDER = (0, 1, 2, None, None, None)
 _KINDS = {"float32": "float", "float64": "double"}
 
 
@@ -49,34 +48,19 @@ class UnrolledProduct(HostFunction):
         return _text(self)
 
 
-def multiply_unrolled(largest: int, left: Array, right: Array, output: Array) -> bool:
-    """Write the product of batches of small matrices; whether it was done.
-
-    Parameters
-    ----------
-    largest
-        Multiplications of a matrix up to which it is.
-    output
-        C-contiguous, sharing memory with neither operand.
-    """
-    plan = _plan(largest, left.dtype, left.shape, left.strides, right.shape, right.strides)
-    return plan is not None and plan[1](left, right, output)
-
-
 def product_code(
     largest: int, dtype: np.dtype[Any], left: Sequence[int], right: Sequence[int]
 ) -> UnrolledProduct | None:
-    """The code by which :func:`multiply_unrolled` multiplies arrays of these shapes in C order, if any."""
+    """The code by which :func:`unrolled_plan` multiplies arrays of these shapes in C order, if any."""
     strides = [
         tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
         for shape in (left, right)
     ]
-    plan = _plan(largest, dtype, tuple(left), strides[0], tuple(right), strides[1])
+    plan = unrolled_plan(largest, dtype, tuple(left), strides[0], tuple(right), strides[1])
     return None if plan is None else plan[0]
 
 
-@functools.lru_cache(maxsize=1024)
-def _plan(
+def unrolled_plan(
     largest: int,
     dtype: np.dtype[Any],
     left_shape: tuple[int, ...],
@@ -84,7 +68,15 @@ def _plan(
     right_shape: tuple[int, ...],
     right_strides: tuple[int, ...],
 ) -> tuple[UnrolledProduct, Callable[..., bool]] | None:
-    """The code, and what calls it with arrays."""
+    """The code that multiplies batches of small matrices, if any, and what calls it with arrays.
+
+    Parameters
+    ----------
+    largest
+        Multiplications of a matrix up to which there is code.
+    left_strides, right_strides
+        In bytes. The result is C-contiguous, and shares memory with neither operand.
+    """
     itemsize = dtype.itemsize
     if 0 in (*left_shape, *right_shape) or not is_available():
         return None
@@ -106,7 +98,7 @@ def _plan(
         for place in np.ndindex(*batch[:-1])
     ]
     repeated = (batch[-1], steps[0][-1], steps[1][-1]) if batch else (1, 0, 0)
-    return product, array_call(product.address(), starts, repeated)
+    return product, array_call(product.address(), _ORDER, repeated, starts, repeated[0])
 
 
 def _steps(shape: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> list[int]:

@@ -8,6 +8,7 @@ import pytest
 from esat.codegen.ground.array_call import MOST_LOCKED, array_call
 from esat.codegen.ground.machine_text import compiled
 
+ORDER = (0, 1, None, None)
 ADD = """
 define i32 @run(ptr %value, ptr %output, i64 %count, i64 %step) {
 entry:
@@ -39,15 +40,15 @@ def test_every_start_is_called_until_one_refuses(count):
     starts = [(8 * row, output.strides[0] * row) for row in range(4)]
     wanted = np.zeros_like(output)
     wanted[:2, ::2] = values[:2, None]
-    assert array_call(compiled(ADD), starts, (count, 16), returns_status=True)(values, output) is False
+    assert array_call(compiled(ADD), ORDER, (count, 16), starts, count, True)(values, output) is False
     np.testing.assert_array_equal(output, wanted)
-    assert array_call(compiled(ADD), starts[:2], (count, 16), returns_status=True)(values, output) is True
+    assert array_call(compiled(ADD), ORDER, (count, 16), starts[:2], count, True)(values, output) is True
     np.testing.assert_array_equal(output, 2 * wanted)
 
 
 def test_nothing_is_referred_to_after_calls():
     values, output = np.ones(1), np.zeros(3)
-    call = array_call(compiled(ADD), [(0, 0)], (3, 8))
+    call = array_call(compiled(ADD), ORDER, (3, 8), [(0, 0)])
     before = [sys.getrefcount(one) for one in (values, output, call)]
     for _ in range(1000):
         call(values, output)

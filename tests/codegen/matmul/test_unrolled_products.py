@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from esat.codegen.ground.machine_text import function_at
-from esat.codegen.matmul.unrolled_products import multiply_unrolled, unrolled_product
+from esat.codegen.matmul.unrolled_products import unrolled_plan, unrolled_product
 
 SIZES = [
     (1, 1, 1),
@@ -21,6 +21,12 @@ SIZES = [
     (1, 2, 40),
 ]
 ORDERS = ("C", "F", "rows", "columns")
+
+
+def multiply_unrolled(largest, left, right, output):
+    """Write the product; whether it was done."""
+    plan = unrolled_plan(largest, left.dtype, left.shape, left.strides, right.shape, right.strides)
+    return plan is not None and plan[1](left, right, output)
 
 
 def matrix(rng, shape, dtype, order):
