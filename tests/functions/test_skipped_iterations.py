@@ -1,7 +1,11 @@
 """Iterations that are not traced: only where no state that Python could see makes them differ."""
 
+import contextvars
+import functools
 import itertools
 import operator
+import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -37,6 +41,7 @@ class Counter:
 
 NUMBERS = {"n": 0}
 SEEN = []
+FOLDER = tempfile.mkdtemp()
 
 
 def local_number(x):
@@ -217,11 +222,61 @@ def rotating(x):
     return y
 
 
+@functools.lru_cache
+def kept():
+    return []
+
+
+def cache_of_a_function(x):
+    y = 0.0
+    kept().clear()
+    for t in range(STEPS):
+        kept().append(t)
+        y = y * 0.5 + x[t] if len(kept()) != LATE else y - 1.0
+    return y
+
+
+def environment(x):
+    y, os.environ["ESAT_TEST_STEPS"] = 0.0, "0"
+    for t in range(STEPS):
+        os.environ["ESAT_TEST_STEPS"] = str(int(os.environ["ESAT_TEST_STEPS"]) + 1)
+        y = y * 0.5 + x[t] if os.environ["ESAT_TEST_STEPS"] != str(LATE) else y - 1.0
+    return y
+
+
+def file(x):
+    y, path = 0.0, os.path.join(FOLDER, "steps")
+    open(path, "w").close()
+    for t in range(STEPS):
+        with open(path, "a") as steps:
+            steps.write(".")
+        y = y * 0.5 + x[t] if os.stat(path).st_size != LATE else y - 1.0
+    return y
+
+
+def context(x):
+    y, steps = 0.0, contextvars.ContextVar("steps", default=0)
+    for t in range(STEPS):
+        steps.set(steps.get() + 1)
+        y = y * 0.5 + x[t] if steps.get() != LATE else y - 1.0
+    return y
+
+
+def method_of_a_list(x):
+    y, steps = 0.0, []
+    grow, count = steps.append, steps.__len__
+    del steps
+    for t in range(STEPS):
+        grow(0)
+        y = y * 0.5 + x[t] if count() != LATE else y - 1.0
+    return y
+
+
 HOSTILE = [
     local_number, copy_of_the_variable, attribute, property_of_an_object, attribute_of_a_class, module_dict,
     module_list, closure, default, attribute_of_a_function, array, iterator, counting,
     partial_of_an_iterator, growing_list, generator, comprehension, branch, power_of_the_variable,
-    product_of_the_variable, rotating,
+    product_of_the_variable, rotating, cache_of_a_function, environment, file, context, method_of_a_list,
 ]  # fmt: skip
 
 

@@ -395,3 +395,37 @@ def test_modules_that_are_changed_and_loaded_again(tmp_path, monkeypatch):
     os.utime(path, (1e9, 1e9))
     module = importlib.reload(module)
     np.testing.assert_array_equal(esat.jit(module.f)(X), [2.0 * X[1], 0.0, 0.0])
+
+
+@functools.lru_cache
+def singleton():
+    return []
+
+
+def test_functions_with_caches_are_called_once_for_each_argument():
+    """A cache of the module is the caller's own; one of a function that sees arrays lasts for the trace."""
+
+    @esat.jit
+    def powers(x):
+        calls = []
+
+        @functools.cache
+        def power(n):
+            calls.append(n)
+            return np.sin(x) if n == 0 else power(n - 1) * power(n - 1)
+
+        return power(12), len(calls)
+
+    x = np.linspace(0.5, 1.0, 3)
+    value, calls = powers(x)
+    np.testing.assert_allclose(value, np.sin(x) ** 4096, rtol=1e-10)
+    assert calls == 13
+
+    @esat.jit
+    def counted(x):
+        singleton().append(1)
+        return x * len(singleton())
+
+    singleton().append(1)
+    np.testing.assert_allclose(counted(x), 2 * x)
+    assert singleton() == [1, 1]

@@ -27,6 +27,7 @@ from esat.frontend.tracing.builtin_functions import (
     counterpart_of_builtin,
     place_in_list,
 )
+from esat.frontend.tracing.convert import holds_traced
 from esat.frontend.tracing.distributions import frozen, method_of_distribution
 from esat.frontend.tracing.mathematics import counterpart_of_math, math_module
 from esat.frontend.tracing.namespace import (
@@ -125,8 +126,8 @@ class Rebinder:
             return self._class(value)
         if kind is np.ufunc:
             return functools.partial(ufunc_of_lists, value)
-        if kind is functools._lru_cache_wrapper:  # its keys would be traced arrays
-            return self.called(value.__wrapped__)
+        if kind is functools._lru_cache_wrapper:
+            return self._cached(value)
         owner = getattr(value, "__self__", None) if kind is types.BuiltinFunctionType else None
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self._builtin_method(value, owner)
@@ -135,6 +136,23 @@ class Rebinder:
             self.outside.look_at(value, "a call")
             return types.MethodType(call, value)
         return frozen(self.exchanged(value, "a call"))
+
+    def _cached(self, value: Any) -> Any:
+        """A function with a cache: its own one where that cannot come to hold traced values, else one of the
+        trace. Traced arguments are no keys; with them the function is called."""
+        known = self._functions.get(id(value))
+        if known is None:
+            inner = value.__wrapped__
+            run = self.called(inner)
+            is_local = getattr(inner, "__closure__", None) is not None
+            looked_up = functools.lru_cache(maxsize=None)(run) if is_local else value
+
+            def call(*arguments: Any, **named: Any) -> Any:
+                traced = holds_traced((arguments, named))
+                return (run if traced else looked_up)(*arguments, **named)
+
+            known = self._functions[id(value)] = value, call
+        return known[1]
 
     def iterated(self, value: Any, target: str | None = None) -> Any:
         """What a loop of a user's code goes through, and the variable of a statement that has one."""

@@ -23,10 +23,18 @@ LARGEST_ARRAY = 1 << 20
 """Bytes of arrays whose contents are compared."""
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range)
-_FIXED = (types.BuiltinFunctionType, np.ufunc, np.dtype, types.CodeType, types.WrapperDescriptorType,
+_FIXED = (np.ufunc, np.dtype, types.CodeType, types.WrapperDescriptorType,
           types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
           types.ClassMethodDescriptorType, types.MethodWrapperType, type(np.sum))  # fmt: skip
 
+
+_STATELESS = frozenset(
+    {"_operator", "builtins", "cmath", "collections", "dataclasses", "enum", "esat", "functools", "itertools",
+     "math", "numbers", "numpy", "operator", "scipy", "typing"}
+)  # fmt: skip
+"""Packages whose functions keep no state that a later call depends on; draws are noticed elsewhere."""
+_OUTWARD = frozenset({"__import__", "compile", "eval", "exec", "globals", "input", "open", "vars"})
+"""Functions of Python's that reach what is no object of the code's."""
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, slice)
 _CODE = (types.FunctionType, types.MethodType, functools.partial, property, staticmethod, classmethod)
@@ -74,7 +82,10 @@ class LoopState:
 
     def _globals(self, code: types.CodeType, names: Any) -> Any:
         original = getattr(names, "original", names)
-        read = [name for name in dict.fromkeys(_names_of(code)) if name in original]
+        looked_up = dict.fromkeys(_names_of(code))
+        read = [name for name in looked_up if name in original]
+        if any(name in _OUTWARD and name not in original for name in looked_up):
+            raise UnseenStateError
         return tuple((name, self._of(original[name])) for name in read)
 
     def _of(self, value: Any) -> Any:
@@ -117,10 +128,12 @@ class LoopState:
             if value.nbytes > LARGEST_ARRAY or value.dtype.hasobject:
                 raise UnseenStateError
             return id(value), value.dtype.str, value.shape, value.tobytes()
-        if isinstance(value, types.ModuleType) and not _is_librarys(value):
+        if isinstance(value, types.ModuleType) and not _is_stateless(value.__name__):
             raise UnseenStateError
         if isinstance(value, type):
             return self._of_class(value)
+        if kind is types.BuiltinFunctionType:
+            return self._of_builtin(value)
         if isinstance(value, Variable | types.ModuleType) or kind in _FIXED:
             return id(value)
         if all(base is object or _is_plain_class(base) for base in kind.__mro__):
@@ -141,8 +154,19 @@ class LoopState:
         names = ("__func__", "__self__", "func", "args", "keywords", "fget", "fset")
         return tuple(self._of(getattr(value, name, None)) for name in names)
 
+    def _of_builtin(self, function: types.BuiltinFunctionType) -> Any:
+        """A function in C, or a method of an object, whose state counts."""
+        owner = function.__self__
+        if owner is None or isinstance(owner, types.ModuleType):
+            if not _is_stateless(str(function.__module__)) or function.__name__ in _OUTWARD:
+                raise UnseenStateError
+            return id(function)
+        return function.__name__, self._of(owner)
+
     def _of_function(self, function: types.FunctionType) -> Any:
         if not is_users_file(function.__code__.co_filename):
+            if not _is_stateless(str(function.__module__)):
+                raise UnseenStateError
             return id(function)
         cells = []
         for cell in function.__closure__ or ():
@@ -160,6 +184,8 @@ class LoopState:
 
     def _of_class(self, kind: type) -> Any:
         if not _is_plain_class(kind):
+            if not _is_stateless(kind.__module__):
+                raise UnseenStateError
             return id(kind)
         own = {name: one for name, one in vars(kind).items() if name not in _OF_CLASSES}
         return id(kind), self._of(own)
@@ -175,12 +201,8 @@ def _is_plain_class(kind: type) -> bool:
     return type(kind) is type and is_users and "__slots__" not in vars(kind)
 
 
-def _is_librarys(module: types.ModuleType) -> bool:
-    """Whether a module is Python's, or of an installed library: code does not keep state there."""
-    file = getattr(module, "__file__", None)
-    if file is None:
-        return module.__name__.partition(".")[0] in sys.stdlib_module_names
-    return not is_users_file(file)
+def _is_stateless(module: str) -> bool:
+    return module.partition(".")[0] in _STATELESS
 
 
 def _names_of(code: types.CodeType) -> list[str]:
