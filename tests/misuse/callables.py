@@ -99,6 +99,10 @@ GIVEN: dict[str, Given] = {
     "esat.clone_replace": {"outputs": V + 1, "replace": {V: V * 2}},
     "esat.Mode": {"name": "fast_run"},
     "esat.jit": {"f": np.tanh},
+    "esat.scan": {"f": lambda carry, one: (carry, one), "init": 0.0, "xs": V},
+    "esat.fori_loop": {"lower": 0, "upper": 3, "body": lambda step, value: value, "init": V},
+    "esat.while_loop": {"cond": lambda value: False, "body": lambda value: value, "init": V},
+    "esat.map": {"f": lambda one: one, "xs": V},
     "jit.options": {"static_argnames": (), "donate": (), "shapes": "static"},
     "jit.call": {"x": DENSE, "n": 2},
     "jit.index": {"operand": DENSE, "index": 1},
@@ -126,7 +130,9 @@ OPERATORS = (
     "add", "radd", "sub", "mul", "truediv", "rtruediv", "floordiv", "mod", "divmod", "pow", "rpow", "matmul",
     "rmatmul", "lt", "ge", "eq", "ne", "getitem", "round", "contains",
 )  # fmt: skip
-NOT_CALLED = ("Family", "RandomState", "run", "apply", "add_requirements", "transform", "calibrate")
+NOT_CALLED = (
+    "Family", "RandomState", "run", "apply", "add_requirements", "transform", "calibrate", "ask_of_sizes",
+)  # fmt: skip
 """What users have no reason to call or write themselves, and what takes seconds if it is called rightly."""
 
 
