@@ -237,10 +237,10 @@ def cache_of_a_function(x):
 
 
 def environment(x):
-    y, os.environ["ESAT_TEST_STEPS"] = 0.0, "0"
+    y, os.environ["STEPS_OF_A_TEST"] = 0.0, "0"
     for t in range(STEPS):
-        os.environ["ESAT_TEST_STEPS"] = str(int(os.environ["ESAT_TEST_STEPS"]) + 1)
-        y = y * 0.5 + x[t] if os.environ["ESAT_TEST_STEPS"] != str(LATE) else y - 1.0
+        os.environ["STEPS_OF_A_TEST"] = str(int(os.environ["STEPS_OF_A_TEST"]) + 1)
+        y = y * 0.5 + x[t] if os.environ["STEPS_OF_A_TEST"] != str(LATE) else y - 1.0
     return y
 
 
