@@ -86,8 +86,10 @@ def save(path: str | os.PathLike[str], function: Executable) -> None:
     >>> again([1.0, 1.0])
     array(5.)
     """
+    from esat.pipeline import compile_again  # the compiler, which a function that is saved has used
+
     made = getattr(function, "again", None)
-    if made is None or len(made[1]) != 6:  # what esat.pipeline.compile_again takes
+    if made is None or made[0] is not compile_again:
         reason = "it takes what esat.compile returns; of a jitted function, `function.latest`"
         raise InputError(f"esat.save: {function!r} is no compiled function: {reason}")
     graph, mode, texts, shapes, donated, _message = made[1]

@@ -30,7 +30,7 @@ from esat.recorded.content import (
 from esat.recorded.keys import NotKeyedError, compiler_state, graph_key
 from esat.runtime import Executable
 from esat.runtime.dispatch import Run
-from esat.runtime.executable import by_name
+from esat.runtime.executable import shared_by_name
 from esat.runtime.shared_values import value_of, with_values
 from esat.storage import CacheWarning, DiskStore, default_directory
 
@@ -143,7 +143,7 @@ class RecordedExecutable(Executable):
     @property
     def shared(self) -> Mapping[str, SharedVariable]:
         """As :attr:`Executable.shared`, which needs no compiler."""
-        return by_name(self._request.shared)
+        return shared_by_name(self._request.graph)
 
     def _compile(self) -> None:
         """Become what the compiler makes."""

@@ -10,7 +10,7 @@ import os
 import reprlib
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -340,7 +340,7 @@ class Executable:
 
         One without a name is ``shared0`` by its place among all of them; so is one whose name another has.
         """
-        return by_name((*self.updated, *shared_variables(self.graph.outputs)))
+        return shared_by_name(self.graph if self.again is None else self.again[1][0])
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write a page about this function; see :func:`esat.save_html`."""
@@ -420,18 +420,16 @@ class Executable:
         return self._driver.step_at(line)
 
 
-def shared_variables(results: Iterable[Variable]) -> list[SharedVariable]:
-    """The shared variables that results depend on."""
-    from esat.graph import SharedVariable
+def shared_by_name(graph: Any) -> dict[str, SharedVariable]:
+    """The shared variables of an ``esat.Graph`` or FunctionGraph, those that it updates first, by name."""
+    from esat.graph import FunctionGraph, SharedVariable
     from esat.graph.traversal import ancestors
 
-    return [variable for variable in ancestors(results) if isinstance(variable, SharedVariable)]
-
-
-def by_name(variables: Iterable[SharedVariable]) -> dict[str, SharedVariable]:
-    """Variables by their names; where a name is missing or taken, by their places."""
+    updated = () if isinstance(graph, FunctionGraph) else graph.updated
+    whole = graph if isinstance(graph, FunctionGraph) else graph.function_graph()
+    read = [one for one in ancestors(whole.outputs) if isinstance(one, SharedVariable)]
     found: dict[str, SharedVariable] = {}
-    for place, variable in enumerate(dict.fromkeys(variables)):
+    for place, variable in enumerate(dict.fromkeys((*updated, *read))):
         name = variable.name
         found[f"shared{place}" if name is None or name in found else name] = variable
     return found

@@ -177,3 +177,17 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
         esat.load(path)
     with pytest.raises(FileNotFoundError):
         esat.load(tmp_path / "nothing.npz")
+
+
+def test_shared_variables_are_those_that_were_written_in_order():
+    """Also one that optimization leaves nothing of, and ones without a name or with the name of another."""
+    x, w, other = esat.vector("x"), esat.shared(2.0, name="w"), esat.shared(3.0, name="w")
+    gone, unnamed = esat.shared(5.0, name="gone"), esat.shared(4.0)
+    graph = esat.Graph([x], x * w + gone * 0 + unnamed, updates={other: other + w})
+    found = esat.compile(graph).shared
+    assert {name: float(one.get_value()) for name, one in found.items() if one.name != "w"} == {
+        "gone": 5.0, next(name for name in found if name.startswith("shared") and found[name] is unnamed): 4.0
+    }  # fmt: skip
+    assert found["w"] is other
+    assert [*esat.compile(graph).shared] == [*found]
+    assert len(found) == 4
