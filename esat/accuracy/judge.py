@@ -22,6 +22,7 @@ from esat.extract.verdicts import TOLERANCE, OutputAccuracy, Verdicts
 from esat.records import record
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 NOT_JUDGED = OutputAccuracy(0.0, 0.0, 0.0, 0.0, 0)
 MOST_REFUSALS = 8
@@ -133,9 +134,10 @@ def judged(graph: SaturatedGraph) -> Verdicts:
         differ = _classes_that_differ(arrays, *of_nodes)
         differ[arrays.class_of[list(strict)]] = True
         least = _least_bits(found, losses)
-        differ[_classes_with_failures(found, losses, least)] = True
+        failing = _failing(found, losses)
+        differ[_classes_with_failures(found, failing, least)] = True
         written = as_written(graph, losses, references, sample, differ) if differ.any() else None
-        more = _fails(found, losses, written, least, refused)
+        more = _fails(found, losses, failing, written, least, refused)
         if not more or not left:
             break
         refused |= more
@@ -158,17 +160,16 @@ def _least_bits(found: Evaluated, losses: Losses) -> FloatArray:
     return least
 
 
-def _classes_with_failures(found: Evaluated, losses: Losses, least: FloatArray) -> list[int]:
+def _classes_with_failures(found: Evaluated, failing: BoolArray, least: FloatArray) -> list[int]:
     """The classes of which a form fails at a point where another is right."""
     results = np.array([unit.result for unit in found.order.units], np.int64)
-    failing = _failing(found, losses)
     suspects = np.flatnonzero(failing.any(axis=1))
     fails = failing[suspects] & (least[results[suspects]] <= DEAD_ZONE)
     classes: list[int] = results[suspects[fails.any(axis=1)]].tolist()
     return classes
 
 
-def _failing(found: Evaluated, losses: Losses) -> NDArray[np.bool_]:
+def _failing(found: Evaluated, losses: Losses) -> BoolArray:
     """Bool ``(units, points)``: where units lose more bits than any that is to be chosen may."""
     dtypes = [found.places.dtypes[unit.result] for unit in found.order.units]
     limits = np.array([fails_beyond(np.dtype(np.float64) if one is None else one) for one in dtypes])
@@ -178,6 +179,7 @@ def _failing(found: Evaluated, losses: Losses) -> NDArray[np.bool_]:
 def _fails(
     found: Evaluated,
     losses: Losses,
+    fails: BoolArray,
     written: Written | None,
     least: FloatArray,
     refused: Collection[int],
@@ -186,7 +188,7 @@ def _fails(
 
     In a class of no term it counts where another form is right. Where the true value is out of range, forms
     may differ. Where all units of a class are refused, those that use it fail, unless they are right."""
-    units, fails, numbering = found.order.units, _failing(found, losses), found.order.numbering
+    units, numbering = found.order.units, found.order.numbering
     of_class = {} if written is None else written.of_class
     failing = set()
     for number in np.flatnonzero(fails.any(axis=1)).tolist():

@@ -83,7 +83,7 @@ def _text(order: Sequence[int | None], returns_status: bool) -> str:
     plan = body.field(body.field("%self", ITEMS, "ptr"), DATA, "ptr")
     given = [body.field("%arguments", 8 * place, "ptr") for place in range(arrays)]
     firsts = [body.field(array, DATA, "ptr") for array in given]
-    code, true, false, count, unlock, lock = (body.field(plan, 8 * word, "ptr") for word in range(6))
+    code, true, false, refer, unlock, lock = (body.field(plan, 8 * word, "ptr") for word in range(6))
     places = body.field(plan, 48, "i64")
     words = [body.field(plan, 56 + 8 * place, "i64") for place in range(integers)]
     starts = body.value(f"getelementptr i64, ptr {plan}, i64 {7 + integers}")
@@ -123,7 +123,7 @@ def _text(order: Sequence[int | None], returns_status: bool) -> str:
     body.line("br label %end")
     body.begin("end")
     result = body.value(f"select i1 {refused}, ptr {false}, ptr {true}")
-    body.line(f"call void {count}(ptr {result})")
+    body.line(f"call void {refer}(ptr {result})")
     body.line(f"ret ptr {result}")
     head = "define ptr @run(ptr %self, ptr %arguments, i64 %count, ptr %names) {\nentry:\n"
     return head + "\n".join([*body.lines, "}"])
