@@ -42,7 +42,7 @@ from esat.codegen.ground.builtin_function import (
     python_function,
     scalar_types,
 )
-from esat.codegen.native_plan import ArraySpecification, Step
+from esat.codegen.native_plan import ArraySpecification, Step, calls_python
 from esat.codegen.native_text import DONE, INTERRUPTED, REFUSED, NativeStepWriter, array_bytes
 from esat.records import record
 
@@ -92,7 +92,8 @@ def native_call(
         that, and nobody notices. Another one goes to ``otherwise`` where a library has more.
     unlocked
         Whether other Python threads run while steps do. Steps may use memory at fixed addresses all the same:
-        a call that comes while another is in progress goes to ``otherwise``.
+        a call that comes while another is in progress goes to ``otherwise``, here and where a step is one of
+        Python's, which may let other threads run.
 
     Raises
     ------
@@ -101,7 +102,7 @@ def native_call(
     """
     if not is_available():
         raise RuntimeError("arrays of this interpreter have an unknown layout")
-    memory = Memory(kept)
+    memory = Memory((kept, tuple(steps)))
     text = _Text(inputs, outputs, steps, otherwise, memory)
     module = text.unlocked(libraries) if unlocked else text.locked(libraries)
     return builtin_function(definition("run", module, memory), (otherwise, memory.sealed()))
@@ -198,15 +199,15 @@ class _Text(NativeStepWriter):
     def locked(self, libraries: Sequence[tuple[int, int]]) -> str:
         """The module of a function that holds the interpreter's lock."""
         self._check_arguments()
-        self._take_outputs()
+        claim = self._free_claim() if calls_python(self.steps) else None
+        self._take_outputs("" if claim is None else f"store i64 1, ptr {claim}")
         found = [self.value(f"call i32 {pointer(count)}()") for count, _ in libraries]
         for _, limit in libraries:
             self.line(f"call void {pointer(limit)}(i32 1)")
         self.run_steps(self.steps)
         for threads, (_, limit) in zip(found, libraries, strict=True):
             self.line(f"call void {pointer(limit)}(i32 {threads})")
-        self._return()
-        return self._module()
+        return self._ended(claim)
 
     def unlocked(self, libraries: Sequence[tuple[int, int]]) -> str:
         """The module of a function that gives the lock up while steps run.
@@ -218,17 +219,27 @@ class _Text(NativeStepWriter):
         for count, _ in libraries:
             threads = self.value(f"call i32 {pointer(count)}()")
             self.require([self.value(f"icmp eq i32 {threads}, 1")], "otherwise")
-        claim = pointer(self.memory.claim())
-        in_progress = self.value(f"load i64, ptr {claim}")
-        self.require([self.value(f"icmp eq i64 {in_progress}, 0")], "otherwise")
+        claim = self._free_claim()
         self._take_outputs(f"store i64 1, ptr {claim}")
         self.line(f"%state = call ptr {python_function('PyEval_SaveThread')}()")
         self.gives_up_lock = True
         self.run_steps(self.steps)
         self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr %state)")
-        self.line(f"store i64 0, ptr {claim}")
+        return self._ended(claim)
+
+    def _free_claim(self) -> str:
+        """The word that tells whether a call is in progress; go elsewhere where one is."""
+        claim = pointer(self.memory.claim())
+        in_progress = self.value(f"load i64, ptr {claim}")
+        self.require([self.value(f"icmp eq i64 {in_progress}, 0")], "otherwise")
+        return claim
+
+    def _ended(self, claim: str | None) -> str:
+        """The module, after the steps; no call is in progress then."""
+        freed = "" if claim is None else f"store i64 0, ptr {claim}"
+        self.line(freed)
         self._return()
-        return self._module(f"  store i64 0, ptr {claim}\n")
+        return self._module(f"  {freed}\n")
 
     def _return(self) -> None:
         """Return the results; go elsewhere where a step refused values; fail as the entry of kernels does

@@ -18,6 +18,7 @@ from esat.codegen.native_plan import (
     KernelStep,
     MoveStep,
     Place,
+    PythonStep,
     RepeatedSteps,
     RoutineStep,
     Step,
@@ -153,6 +154,10 @@ class _StepLines:
             part = "" if step.part == "all" else f"  # {step.part}"
             target = f"{self.place(step.target)} by {step.target_strides} bytes"
             return f"move({target}, {source}, {step.sizes}, {step.dtype}{', adds' * step.adds}){part}"
+        if isinstance(step, PythonStep):
+            return (
+                f"python {step.function}({', '.join(map(self.place, step.places))})  # or the driver's steps"
+            )
         if isinstance(step, CheckStep):
             return f"all({self.place(step.place)}[:{step.count}])  # or the driver's steps"
         if isinstance(step, ChoiceStep):

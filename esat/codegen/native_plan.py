@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -170,6 +171,38 @@ class PermutationStep:
     dtype: np.dtype[Any]
 
 
+class ToldFunction(Protocol):
+    """A Python function without arguments that works on arrays which are told where their elements are.
+
+    Attributes
+    ----------
+    pointers
+        Of each array: the address of the word that tells where its elements are, and what that holds between
+        calls.
+    """
+
+    @property
+    def pointers(self) -> tuple[tuple[int, int], ...]: ...
+
+    def __call__(self) -> bool: ...
+
+
+@record(frozen=True)
+class PythonStep:
+    """A Python function, which returns whether it did its work; where it did not, the call goes elsewhere.
+
+    Attributes
+    ----------
+    function
+        What is called.
+    places
+        Where the elements of its arrays are.
+    """
+
+    function: ToldFunction
+    places: tuple[Place, ...]
+
+
 @record(frozen=True)
 class ChoiceStep:
     """One of two places, by a bool: it is that of the choice of this number from then on."""
@@ -240,7 +273,17 @@ Step: TypeAlias = (
     | CheckStep
     | DeterminantStep
     | PermutationStep
+    | PythonStep
     | ChoiceStep
     | GuardedSteps
     | RepeatedSteps
 )
+
+
+def calls_python(steps: Sequence[Step]) -> bool:
+    """Whether other Python threads may run while steps do, even where these hold the interpreter's lock."""
+    return any(
+        isinstance(step, PythonStep)
+        or (isinstance(step, GuardedSteps | RepeatedSteps) and calls_python(step.steps))
+        for step in steps
+    )

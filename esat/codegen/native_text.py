@@ -27,6 +27,7 @@ from esat.codegen.native_plan import (
     MoveStep,
     PermutationStep,
     Place,
+    PythonStep,
     RepeatedSteps,
     RoutineStep,
     Step,
@@ -93,6 +94,8 @@ class NativeStepWriter(BodyWriter):
                 self._determinant(step)
             elif isinstance(step, PermutationStep):
                 self._permutation(step)
+            elif isinstance(step, PythonStep):
+                self._call_python(step)
             elif isinstance(step, ChoiceStep):
                 condition = self._bool(step.condition)
                 places = ", ".join(f"ptr {self.address(place)}" for place in (step.then, step.otherwise))
@@ -228,17 +231,42 @@ class NativeStepWriter(BodyWriter):
         is_time = self.value(f"icmp eq i64 {left}, {STEPS_BETWEEN_SIGNALS - 1}")
         self.line(f"br i1 {is_time}, label %{asks}, label %{goes_on}")
         self.begin(asks)
-        if self.gives_up_lock:
-            self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr %state)")
-        found = self.value(f"call i32 {python_function('PyErr_CheckSignals')}()")
-        if self.gives_up_lock:
-            self.value(f"call ptr {python_function('PyEval_SaveThread')}()")  # the state is the same
+        found = self._with_lock(f"call i32 {python_function('PyErr_CheckSignals')}()")
         is_quiet = self.value(f"icmp eq i32 {found}, 0")
         self.line(f"br i1 {is_quiet}, label %{goes_on}, label %{raised}")
-        self.begin(raised)
+        self._end_with_error(raised)
+        self.begin(goes_on)
+
+    def _with_lock(self, call: str) -> str:
+        """The result of a call of the interpreter."""
+        if self.gives_up_lock:
+            self.line(f"call void {python_function('PyEval_RestoreThread')}(ptr %state)")
+        found = self.value(call)
+        if self.gives_up_lock:
+            self.value(f"call ptr {python_function('PyEval_SaveThread')}()")  # the state is the same
+        return found
+
+    def _end_with_error(self, label: str) -> None:
+        """A block that ends the steps, where the interpreter has an error that was raised."""
+        self.begin(label)
         self.line(f"store i32 {INTERRUPTED}, ptr %status")
         self.line("br label %ended")
-        self.begin(goes_on)
+
+    def _call_python(self, step: PythonStep) -> None:
+        """Tell arrays where their elements are, call the function, and let them stand for nothing again."""
+        pointers = step.function.pointers
+        for place, (word, _) in zip(step.places, pointers, strict=True):
+            self.line(f"store ptr {self.address(place)}, ptr {pointer(word)}")
+        # The result is True or False, which other references keep alive.
+        called = f"{python_function('PyObject_CallNoArgs')}(ptr {pointer(id(step.function))})"
+        found = self._with_lock(f"call ptr {called}")
+        for word, idle in pointers:
+            self.line(f"store ptr {pointer(idle)}, ptr {pointer(word)}")
+        raised, returned = self.name("raised"), self.name("returned")
+        self.line(f"br i1 {self.value(f'icmp eq ptr {found}, null')}, label %{raised}, label %{returned}")
+        self._end_with_error(raised)
+        self.begin(returned)
+        self._go_on_if(self.value(f"icmp eq ptr {found}, {pointer(id(True))}"))
 
     def _call_routine(self, step: RoutineStep) -> None:
         arguments = [f"ptr {self.address(place)}" for place in step.pointers]

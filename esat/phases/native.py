@@ -1,4 +1,4 @@
-"""Which steps need no Python: programs of such steps alone become native functions when calls are many."""
+"""Which steps native functions run without Python: those of programs that are called many times."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def has_tensors(node: Apply) -> bool:
 
 def has_native_steps(steps: Sequence[Group]) -> bool:
     """Whether a program of these steps can be one native function, as far as their ops tell."""
-    return all(group.kind == "kernel" or _is_native(group.nodes[0]) for group in steps)
+    return all(group.kind == "kernel" or has_tensors(group.nodes[0]) for group in steps)
 
 
-def _is_native(node: Apply) -> bool:
-    if not has_tensors(node):
-        return False
-    return type(node.op) in NATIVE_OPS or is_constant(node)
+def calls_python(group: Group) -> bool:
+    """Whether a step of a native function calls Python."""
+    node = group.nodes[0]
+    return group.kind == "library" and type(node.op) not in NATIVE_OPS and not is_constant(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args
@@ -19,6 +20,7 @@ from esat.codegen.native_plan import (
     KernelStep,
     LoopControl,
     Place,
+    PythonStep,
     RoutineStep,
     Step,
 )
@@ -132,6 +134,8 @@ class _Encoder:
             content["address"] = self.kernels.setdefault(step.address, len(self.kernels))
         elif isinstance(step, RoutineStep):
             content["address"] = self._routine(step.address)
+        elif isinstance(step, PythonStep):
+            content["function"] = self._performed(step.function)
         return {"step": type(step).__name__, "content": content}
 
     def _value(self, value: Any) -> Any:
@@ -148,6 +152,13 @@ class _Encoder:
             content = {one.name: self._value(getattr(value, one.name)) for one in fields(value)}
             return {"step": LoopControl.__name__, "content": content}
         return self._step(value) if isinstance(value, Step) else value
+
+    def _performed(self, function: object) -> list[int]:
+        """What only Python computes: the op, whose class and functions are named by module."""
+        try:
+            return self._part(pickle.dumps(function))
+        except Exception as error:  # pickling runs code of the op's, which may raise anything
+            raise NotRecordedError("an op that cannot be pickled") from error
 
     def _place(self, place: Place) -> list[Any]:
         if place.kind != "fixed":
@@ -276,6 +287,8 @@ class _Decoder:
             values["address"] = self.kernels[values["address"]][0]
         elif name == RoutineStep.__name__:
             values["address"] = _routine_address(*values["address"])
+        elif name == PythonStep.__name__:
+            values["function"] = pickle.loads(self._part(*values["function"]))
         return _STEPS[name](**values)
 
     def _value(self, value: Any) -> Any:

@@ -61,6 +61,7 @@ from esat.runtime.native_linalg import (
 from esat.runtime.native_lines import running_lines, searched, sorted_lines
 from esat.runtime.native_loops import loop
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError
+from esat.runtime.native_performed import performed
 from esat.runtime.native_products import product, row_blocks, rows_product
 from esat.runtime.native_structured import structured_product
 from esat.runtime.native_systems import small_system
@@ -72,7 +73,7 @@ Form: TypeAlias = Callable[[NativeMemory, Apply], list[Step]]
 
 
 def form_of(program: Program, node: Apply) -> Form | None:
-    """How a node that is no kernel runs in a native function; None where only Python runs it."""
+    """How a node that is no kernel runs in a native function; None for what has values that are no arrays."""
     if not has_tensors(node):
         return None
     if is_constant(node):
@@ -81,9 +82,9 @@ def form_of(program: Program, node: Apply) -> Form | None:
     if form in (product, structured_product, rows_product, row_blocks):
         type_ = node.inputs[0].tensor_type
         if type_.dtype not in ("float32", "float64") or node not in program.routines:
-            return None
-        return None if program.needs_check(node) else form
-    return form
+            return performed
+        return performed if program.needs_check(node) else form
+    return form or performed
 
 
 def _known(memory: NativeMemory, node: Apply) -> list[Step]:

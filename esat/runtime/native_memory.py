@@ -235,6 +235,11 @@ class NativeMemory:
         """Say where the elements of a result are."""
         self._views[variable] = view
 
+    def forget(self, variables: Sequence[Variable]) -> None:
+        """Say that it is not known where results are, after all."""
+        for variable in variables:
+            self._views.pop(variable, None)
+
     # ---- memory
 
     def fixed(self, array: np.ndarray[Any, Any]) -> Place:

@@ -12,12 +12,13 @@ import numpy as np
 from esat.codegen.native_call import NativeRecipe
 from esat.codegen.native_plan import ArraySpecification, GuardedSteps, KernelStep, Step
 from esat.codegen.threads import pool_address
-from esat.graph import Constant, TensorType, Variable
+from esat.graph import Apply, Constant, TensorType, Variable
 from esat.phases.group import Group
 from esat.runtime.buffers import ScratchFrames
 from esat.runtime.kernel_calls import FittedVariants, LaterVariants
 from esat.runtime.native_forms import form_of
 from esat.runtime.native_memory import Inside, NativeMemory, NoNativeFormError, returned
+from esat.runtime.native_performed import performed
 from esat.runtime.native_views import NativeView, Shape
 from esat.runtime.program import Program
 from esat.runtime.signatures import SignatureTable
@@ -120,13 +121,7 @@ class NativeSteps:
         return found
 
     def _steps(self, group: Group) -> list[Step]:
-        if group.kind == "kernel":
-            steps = self._kernel(group)
-        else:
-            form = form_of(self.program, group.nodes[0])
-            if form is None:
-                raise NoNativeFormError
-            steps = form(self.memory, group.nodes[0])
+        steps = self._kernel(group) if group.kind == "kernel" else self._library(group.nodes[0])
         if self.program.overwrites_lasting(group):
             self.memory.changes_lasting()
         if not group.guard or not steps:
@@ -135,6 +130,15 @@ class NativeSteps:
             tuple((self.memory.view(one.scalar).place, one.value) for one in path) for path in group.guard
         )
         return [GuardedSteps(alternatives, tuple(steps))]
+
+    def _library(self, node: Apply) -> list[Step]:
+        form = form_of(self.program, node)
+        if form is None:
+            raise NoNativeFormError
+        try:
+            return form(self.memory, node)
+        except NoNativeFormError:
+            return performed(self.memory, node)
 
     def _returns(self) -> list[Step]:
         """Copies of what is returned and stands elsewhere. New values must stand where the old ones did."""

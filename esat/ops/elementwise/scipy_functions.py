@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -13,6 +14,11 @@ _FAR_BELOW = -64.0
 """Where SciPy's polygamma, which adds up terms from there to zero, is not called."""
 
 
+@functools.cache
+def _of_scipy(name: str) -> Any:
+    return getattr(importlib.import_module("scipy.special"), name)
+
+
 @record(frozen=True, slots=True)
 class Special:
     """A function of ``scipy.special`` by name."""
@@ -20,7 +26,7 @@ class Special:
     name: str
 
     def __call__(self, *operands: Any) -> Any:
-        return getattr(importlib.import_module("scipy.special"), self.name)(*operands)
+        return _of_scipy(self.name)(*operands)
 
 
 @record(frozen=True, slots=True)
