@@ -19,6 +19,7 @@ from esat.egraph.known import LOGARITHMS, facts_of, is_view
 from esat.egraph.structure import relation_of, with_structure
 from esat.egraph.terms import (
     SCALAR,
+    Claim,
     Dimension,
     RankedOp,
     TermBuilder,
@@ -56,7 +57,7 @@ from esat.ops.view import Reshape
 from esat.rules.macros import permutation_word
 
 
-def encode(graph: FunctionGraph, equalities: Sequence[tuple[Variable, Variable]] = ()) -> TermGraph:
+def encode(graph: FunctionGraph, equalities: Sequence[Claim] = ()) -> TermGraph:
     """The term DAG of a graph's outputs; equal sub-expressions become one term.
 
     Parameters
@@ -64,8 +65,8 @@ def encode(graph: FunctionGraph, equalities: Sequence[tuple[Variable, Variable]]
     graph
         What to encode.
     equalities
-        Pairs of Variables that are known to have the same value and the same type. They are Variables
-        of the graph, or computed from such.
+        Variables that are known to have the same value and the same type, two each. They are Variables of the
+        graph, or computed from such.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def encode(graph: FunctionGraph, equalities: Sequence[tuple[Variable, Variable]]
     CompileError
         When the result fails its own verifier.
     """
-    sides = [side for pair in equalities for side in pair]
+    sides = [side for claim in equalities for side in claim[:2]]
     nodes = toposort([*graph.outputs, *sides], stop=graph.input_set) if sides else graph.toposort()
     encoder = _Encoder(any(isinstance(node.op, IfElse) for node in nodes), _asserted(nodes))
     encoder.takes_logarithms = any(node.op.name in LOGARITHMS for node in nodes)
@@ -410,11 +411,10 @@ class _Encoder:
         """Whether an e-graph can hold two terms as one: as much must be known of the sizes of both."""
         return self.builder.types[left].broadcast == self.builder.types[right].broadcast
 
-    def finish(
-        self, outputs: Sequence[Variable], equalities: Sequence[tuple[Variable, Variable]]
-    ) -> TermGraph:
+    def finish(self, outputs: Sequence[Variable], equalities: Sequence[Claim]) -> TermGraph:
         roots = tuple(self._operand(output) for output in outputs)
-        equal = tuple(self._equate(left, right) for left, right in equalities)
+        equal = tuple(self._equate(claim[0], claim[1]) for claim in equalities)
+        told = zip(equal, equalities, strict=True)
         types = tuple(
             replace(
                 type,
@@ -434,6 +434,7 @@ class _Encoder:
             tuple(self.places),
             tuple(pair for pair in equal if pair[0] != pair[1] and self._are_alike(*pair)),
             tuple(dict.fromkeys(self.assumed)),
+            claimants={pair: claim[2] for pair, claim in told if len(claim) == 3},
         )
         return with_structure(graph)
 

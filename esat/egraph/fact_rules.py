@@ -11,23 +11,23 @@ from esat.egraph.numbers import numbers_program
 from esat.egraph.rule_program import signature_of_registered
 from esat.egraph.saturation_report import SaturationReport, rule_name
 from esat.egraph.structure import RELATIONS, structure_program
-from esat.rules.reader import read_forms, show
+from esat.engine.vocabulary import forms_of
+from esat.rules.reader import show
 
 FactsTold = dict[str, tuple[str, ...]]
+_TOLD = frozenset((*RELATIONS, *FACTS))
 
 
 @cache
-def conclusions(of_matrices: bool = False) -> Mapping[str, str]:
-    """Name -> what it concludes, as text, of each rule that derives facts: those about matrices, or all.
+def conclusions(of_facts: bool = True) -> Mapping[str, str]:
+    """Name -> what it concludes, as text, of each rule about matrices and numbers, or of all layers' rules.
 
-    Only these are needed for what a report prints, and the others take several times as long to read.
+    The others are needed where something is wrong, and take twice as long to read.
     """
-    programs = [structure_program()]
-    if not of_matrices:
+    programs = [structure_program(), numbers_program(), *map(facts_program, (False, True))]
+    if not of_facts:
         signature = signature_of_registered()
-        programs += [numbers_program(), signature.program]
-        for strict in (False, True):
-            programs += [facts_program(strict), core_program(signature, strict)]
+        programs += [signature.program, *(core_program(signature, strict) for strict in (False, True))]
     found: dict[str, str] = {}
     for name, text in (pair for program in programs for pair in _named(program)):
         found[name] = found.get(name, "") + text
@@ -35,15 +35,15 @@ def conclusions(of_matrices: bool = False) -> Mapping[str, str]:
 
 
 def _named(text: str) -> Iterator[tuple[str, str]]:
-    for form in read_forms(text, "facts"):
-        if not isinstance(form, str) and form[0] == "rule" and ":name" in form:
+    for form in forms_of(text):
+        if form[0] == "rule" and ":name" in form:
             name = str(form[form.index(":name") + 1]).strip('"')
             yield rule_name(name), show(form[2])
 
 
 def rules_that_conclude(facts: Collection[str], saturation: SaturationReport) -> tuple[str, ...]:
     """Names of the rules that matched in a saturation and conclude one of some facts."""
-    known = conclusions(all(fact in RELATIONS for fact in facts))
+    known = conclusions(_TOLD.issuperset(facts))
     wanted = tuple(f"({fact} " for fact in facts)
     matched = (rule.name for rule in saturation.rules if rule.matches)
     return tuple(name for name in matched if any(fact in known.get(name, "") for fact in wanted))

@@ -28,6 +28,10 @@ Parts are numbered: the operands first, then what earlier joins made. Operands m
 """
 
 
+Claim = tuple[Variable, Variable] | tuple[Variable, Variable, str]
+"""Two Variables that are known to have the same value and the same type, and who says so."""
+
+
 @record(frozen=True, slots=True)
 class Term:
     """One term: a constructor, the numbers of its operand terms, and its literal attributes.
@@ -106,6 +110,8 @@ class TermGraph:
         Of n-ary terms, by number: how the user had put their operands together, as far as that is known.
     strict
         N-ary terms of which everything that was put together has to stay so, whatever it costs.
+    claimants
+        Who says so, of each pair of ``equal`` of which that is known.
     """
 
     terms: tuple[Term, ...]
@@ -120,6 +126,7 @@ class TermGraph:
     structured: bool = False
     joins: Mapping[int, Joins] = field(default_factory=dict)
     strict: frozenset[int] = frozenset()
+    claimants: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
     def place_of(self, number: int) -> UserLine | None:
         """The user's line that built a term's node, if known."""

@@ -48,6 +48,7 @@ _SIZES = {
     "stack": 3 * 256,
     "scratch": 1 << 12,
     "schedule": 1 << 13,
+    "log": 1,
 }
 _FULL = {
     at.IDS_FULL: "ids",
@@ -55,6 +56,7 @@ _FULL = {
     at.PLANS_FULL: "plans",
     at.MATCHES_FULL: "matches",
     at.SCRATCH_FULL: "scratch",
+    at.LOG_FULL: "log",
 }
 
 

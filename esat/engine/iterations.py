@@ -21,8 +21,10 @@ from esat.engine.memory import (
     ITERATIONS,
     LEFT_OUT,
     LIVE,
+    LOG,
     MAKER,
     MATCH_LIMIT,
+    MATCHED_RULE,
     MATCHES,
     ORIGIN_STEP,
     PAUSE_AT,
@@ -37,6 +39,7 @@ from esat.engine.memory import (
     TOP,
     VISITED,
     MachineMemory,
+    has_log_room,
 )
 from esat.engine.plan_runs import act, search
 from esat.engine.planning import planned
@@ -178,10 +181,27 @@ def _act_on_matches(m: MachineMemory, part: int) -> bool:
             for place in range(count):
                 m.registers[place] = m.matches[at + 1 + place]
             state[MAKER] = rule * ORIGIN_STEP
+            if not _log_match(m, at, count):
+                return False
             act(m, code)
             if state[FULL] != 0 or state[CONFLICT] != 0:
                 return False
         state[AT_MATCH] = at + count + 1
+    return True
+
+
+def _log_match(m: MachineMemory, at: int, count: int) -> bool:
+    """Log a match, if any are; whether there was room."""
+    if not has_log_room(m, count + 3):
+        return False
+    end = m.state[LOG]
+    if end != 0:
+        m.log[end] = MATCHED_RULE
+        m.log[end + 1] = m.matches[at]
+        m.log[end + 2] = count
+        for place in range(count):
+            m.log[end + 3 + place] = m.matches[at + 1 + place]
+        m.state[LOG] = end + 3 + count
     return True
 
 

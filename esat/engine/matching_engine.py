@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from esat.engine import memory as at
 from esat.engine import rules as r
+from esat.engine.contents import FrozenTable, FrozenTables, ValueConverter
 from esat.engine.growing_arrays import GrowingArrays
 from esat.engine.iterations import EXCEEDED, GREW, NEEDS_ROOM, PAUSED
 from esat.engine.machine_program import MachineProgram
@@ -26,11 +26,9 @@ from esat.engine.vocabulary import (
     UnknownFormError,
     Vocabulary,
     bits_of,
-    float_of,
     forms_of,
 )
 from esat.errors import SaturationError
-from esat.records import record
 from esat.rules.reader import Sexp, show
 
 _DECLARING = frozenset({"sort", "constructor", "relation", "function", "ruleset", "rule"})
@@ -39,74 +37,6 @@ _FEW_TERMS = 2_000
 """Terms below which growth is no reason to come back."""
 _PAUSE = 10_000_000
 """Rows that a call looks at before Python is asked whether to go on: a second, or less."""
-
-
-class EngineRow(NamedTuple):
-    """A row of a table; values are integers, floats the ones with the same bits."""
-
-    inputs: Sequence[int]
-    output: int
-    subsumed: bool
-    origin: str
-
-
-class FrozenTable:
-    """A table as it was."""
-
-    is_let_binding = False
-
-    def __init__(
-        self, table: TableDeclaration, words: Any, values: Any, rules: Mapping[int, str] | None = None
-    ) -> None:
-        self.input_sorts: Sequence[str] = table.inputs
-        self.output_sort = table.told_output
-        self._width = len(table.inputs)
-        self._words, self._values = words, values
-        self._rules = rules or {}
-
-    @cached_property
-    def rows(self) -> list[EngineRow]:
-        """In order."""
-        width = self._width
-        values = self._values.tolist()
-        outputs = [row.pop() for row in values] if self._values.shape[1] > width else [0] * len(values)
-        is_subsumed = (self._words & at.SUBSUMED != 0).tolist()
-        origins = [self._rules.get(maker, "") for maker in (self._words // at.ORIGIN_STEP).tolist()]
-        return list(map(EngineRow, values, outputs, is_subsumed, origins))
-
-
-@record(frozen=True, eq=False)
-class FrozenTables:
-    """All tables."""
-
-    functions: Mapping[str, FrozenTable]
-
-
-class ValueConverter:
-    """Converts values as egglog's e-graphs do."""
-
-    def __init__(self, engine: MatchingEngine) -> None:
-        self._engine = engine
-
-    def value_to_i64(self, value: Any, /) -> int:
-        """An integer."""
-        return int(value)
-
-    def value_to_f64(self, value: Any, /) -> float:
-        """A float."""
-        return float_of(value)
-
-    def value_to_bool(self, value: Any, /) -> bool:
-        """A truth value; no table holds any."""
-        return bool(value)
-
-    def value_to_vec(self, value: Any, /) -> list[int]:
-        """Elements of a vector; no table holds any."""
-        return self._engine.items(value)
-
-    def value_to_multiset(self, value: Any, /) -> list[int]:
-        """Elements, each as often as it is there."""
-        return self._engine.items(value)
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -250,6 +180,22 @@ class MatchingEngine:
             self.arrays.write("registers", at.CONSTANTS + self._known_constants, new)
             self._known_constants = len(constants)
 
+    def log_events(self) -> None:
+        """Log from now on what rules do, with all that they matched."""
+        self.arrays.memory.state[at.LOG] = 1
+        for rule in self._rules:
+            self._note_all_variables(rule)
+
+    def _note_all_variables(self, rule: RulePlace) -> None:
+        """Let matches of a rule be noted with variables that no action needs."""
+        words = self.arrays.memory.rules
+        words[rule.address + r.BOUND] = words[rule.address + r.VARIABLES]
+
+    @property
+    def rules(self) -> Sequence[RulePlace]:
+        """The rules, in the order they were read."""
+        return self._rules
+
     def _add_rule(self, form: Sequence[Sexp]) -> None:
         words, rule = rule_words(self.vocabulary, form, self._end)
         self._append(words)
@@ -259,12 +205,18 @@ class MatchingEngine:
             self._sets.clear()  # of a set that was made, the rules are those of that time
         members.append(len(self._rules))
         self._rules.append(rule)
+        if self.arrays.memory.state[at.LOG]:
+            self._note_all_variables(rule)
 
     # ---- rows
 
     def _act(self, words: Sequence[int]) -> None:
         """Do actions at once."""
         self.arrays.write("rules", self._end, words)
+        end = int(self.arrays.memory.state[at.LOG])
+        if end:
+            self.arrays.write("log", end, [at.MATCHED_RULE, 0, 0])
+            self.arrays.memory.state[at.LOG] = end + 3
         while True:
             memory = self.arrays.memory
             memory.state[at.ACTING] = 1

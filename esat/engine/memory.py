@@ -42,6 +42,8 @@ class MachineMemory(Arrays):
         Room for the elements of containers that are being made.
     schedule
         What to run.
+    log
+        What the actions of matches did, while ``state[LOG]`` is not 0; :mod:`esat.engine.contents` reads it.
     """
 
     state: Integers
@@ -57,6 +59,7 @@ class MachineMemory(Arrays):
     stack: Integers
     scratch: Integers
     schedule: Integers
+    log: Integers
 
 
 # ---- state
@@ -93,7 +96,8 @@ TERMS = 29  # rows of constructors
 TERM_LIMIT = 30
 EXCEEDED_LIMIT = 31  # whether a rule had more matches than were left
 MAKER = 32  # what rows are noted to be made by: ORIGIN_STEP times the address of a rule; 0: none
-REPEATED = 33  # two words for each depth of repetition: whether it changed anything, how often it ran
+LOG = 33  # the first free word of the log; 0: nothing is logged
+REPEATED = 34  # two words for each depth of repetition: whether it changed anything, how often it ran
 DEEPEST = 15  # repetitions within each other, less one
 STATE_WORDS = REPEATED + 2 * DEEPEST
 
@@ -103,6 +107,14 @@ CELLS_FULL = 2
 PLANS_FULL = 4
 MATCHES_FULL = 8
 SCRATCH_FULL = 16
+LOG_FULL = 32
+
+# ---- what the log holds, each with its operands
+MATCHED_RULE = 1  # address of a rule, variables, their values; what follows its actions did
+UNITED = 2  # two ids, and whether they are those of rows with equal inputs
+CONGRUENT = 1
+ROW_OF = 3  # table, row that an action asked for, its output
+EVENT_WORDS = 4
 
 # ---- a table
 INPUTS = 0
@@ -185,6 +197,25 @@ def has_room(m: MachineMemory, cells: int) -> bool:
         m.state[FULL] |= CELLS_FULL
         return False
     return True
+
+
+def has_log_room(m: MachineMemory, words: int) -> bool:
+    """Whether so many words can be logged, if any are; if not, that is noted."""
+    if m.state[LOG] != 0 and m.state[LOG] + words > len(m.log):
+        m.state[FULL] |= LOG_FULL
+        return False
+    return True
+
+
+def log_event(m: MachineMemory, kind: int, first: int, second: int, third: int) -> None:
+    """Log an event, if any are; there must be room."""
+    at = m.state[LOG]
+    if at != 0:
+        m.log[at] = kind
+        m.log[at + 1] = first
+        m.log[at + 2] = second
+        m.log[at + 3] = third
+        m.state[LOG] = at + EVENT_WORDS
 
 
 def taken(m: MachineMemory, cells: int) -> int:

@@ -7,6 +7,7 @@ from esat.engine.memory import (
     ARGUMENTS,
     CONFLICT,
     COUNT,
+    EVENT_WORDS,
     FLAGS,
     FULL,
     ID_WORDS,
@@ -21,14 +22,18 @@ from esat.engine.memory import (
     NEXT,
     RESULT,
     ROW,
+    ROW_OF,
     ROWS,
     RULE_FOUND,
     RULE_LIMIT,
     SUBSUMED,
     TABLE_WORDS,
+    UNITED,
     VISITED,
     WIDTH,
     MachineMemory,
+    has_log_room,
+    log_event,
 )
 from esat.engine.primitives import computed
 from esat.engine.rules import (
@@ -217,6 +222,8 @@ def act(m: MachineMemory, pc: int) -> None:
     """Do what the actions of a match say."""
     rules, registers = m.rules, m.registers
     while rules[pc] != END:
+        if not has_log_room(m, 2 * EVENT_WORDS):
+            return
         op = rules[pc]
         table = rules[pc + 1]
         if op == CALCULATE:
@@ -231,6 +238,7 @@ def act(m: MachineMemory, pc: int) -> None:
             pc += 7 + count
         elif op == UNION:
             unite(m, registers[rules[pc + 1]], registers[rules[pc + 2]])
+            log_event(m, UNITED, registers[rules[pc + 1]], registers[rules[pc + 2]], 0)
             pc += 3
         elif op == MAKE:
             pc = _make(m, pc, table)
@@ -238,7 +246,9 @@ def act(m: MachineMemory, pc: int) -> None:
             width = m.tables[table * TABLE_WORDS + WIDTH]
             for column in range(width):
                 registers[ROW + column] = registers[rules[pc + 2 + column]]
-            put(m, table, m.state[MAKER])
+            row = put(m, table, m.state[MAKER])
+            if row >= 0:
+                log_event(m, ROW_OF, table, row, output(m, table, row))
             pc += 2 + width
         elif op == FILL:
             _fill(m, table, registers[rules[pc + 2]])

@@ -13,8 +13,10 @@ from esat.engine.memory import (
     CHANGED,
     CONFLICT,
     CONFLICTING,
+    CONGRUENT,
     COUNT,
     DEAD,
+    EVENT_WORDS,
     FLAGS,
     FULL,
     HEADS,
@@ -28,6 +30,7 @@ from esat.engine.memory import (
     KEYS,
     KINDS,
     LIVE,
+    LOG,
     MAKER,
     MAXIMUM,
     MERGE,
@@ -37,6 +40,7 @@ from esat.engine.memory import (
     NUMBER,
     OCCURRENCES,
     ROW,
+    ROW_OF,
     ROWS,
     SLOT,
     SLOTS,
@@ -45,9 +49,12 @@ from esat.engine.memory import (
     TERMS,
     UNION_OF_BITS,
     UNITE,
+    UNITED,
     WIDTH,
     MachineMemory,
+    has_log_room,
     has_room,
+    log_event,
     mixed,
     taken,
 )
@@ -259,7 +266,7 @@ def room_for_row(m: MachineMemory, table: int) -> bool:
     cells = 3 * width
     if m.tables[at + COUNT] == m.tables[at + CAPACITY]:
         cells += max(_FEWEST_ROWS, 2 * m.tables[at + CAPACITY]) * (width + 3 + 5 * width)
-    return has_room(m, cells)
+    return has_room(m, cells) and has_log_room(m, EVENT_WORDS)
 
 
 def make_room(m: MachineMemory, table: int, rows: int) -> bool:
@@ -283,6 +290,8 @@ def put(m: MachineMemory, table: int, flag: int) -> int:
     """Add the row in the registers, or merge it with the one that has its inputs; the row there is then."""
     tables, registers = m.tables, m.registers
     at = table * TABLE_WORDS
+    if not has_log_room(m, EVENT_WORDS):
+        return -1
     row = find_row(m, table)
     if row < 0:
         return _add(m, table, flag)
@@ -326,6 +335,7 @@ def _merged(m: MachineMemory, table: int, old: int, new: int) -> int:
         return old & new
     if how == UNITE:
         unite(m, old, new)
+        log_event(m, UNITED, old, new, CONGRUENT)
     elif how == CONFLICTING:
         m.state[CONFLICT] = table + 1
     return old
@@ -338,6 +348,8 @@ def made_row(m: MachineMemory, table: int, flag: int) -> int:
     """
     at = table * TABLE_WORDS
     inputs = m.tables[at + INPUTS]
+    if not has_log_room(m, EVENT_WORDS):
+        return -1
     row = find_row(m, table)
     if row >= 0:
         if flag & SUBSUMED:
@@ -345,6 +357,7 @@ def made_row(m: MachineMemory, table: int, flag: int) -> int:
             if not m.cells[cell] & SUBSUMED:
                 m.cells[cell] |= SUBSUMED
                 m.state[CHANGED] = 1
+        _log_row(m, table, row)
         return row
     if m.tables[at + IS_CONSTRUCTOR]:
         if not room_for_row(m, table):
@@ -354,4 +367,15 @@ def made_row(m: MachineMemory, table: int, flag: int) -> int:
         if m.state[FULL] & IDS_FULL:
             return -1
         m.state[SLOT] = slot
-    return _add(m, table, flag + m.state[MAKER])
+    row = _add(m, table, flag + m.state[MAKER])
+    if row >= 0:
+        _log_row(m, table, row)
+    return row
+
+
+def _log_row(m: MachineMemory, table: int, row: int) -> None:
+    if m.state[LOG] != 0:
+        value = output(m, table, row)
+        log_event(
+            m, ROW_OF, table, row, find(m, value) if m.tables[table * TABLE_WORDS + IS_CONSTRUCTOR] else value
+        )

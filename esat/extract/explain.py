@@ -8,14 +8,15 @@ from types import MappingProxyType
 
 from esat.egraph.algebra.findings import FOUND, Finding
 from esat.egraph.saturation_report import rule_name
-from esat.errors import UserLine
+from esat.errors import OptimizerError, UserLine
 from esat.extract.extraction import Extraction, SaturatedGraph
+from esat.extract.form_text import form_text
 from esat.extract.given_names import names_of_classes
 from esat.extract.refine import priced_moves
+from esat.extract.why import ReasonChain, Reasons
 from esat.graph.types import DTYPES
 from esat.records import record
 from esat.rules import RULES
-from esat.rules.macros import permutation_axes, permutation_input_rank
 
 DEPTH = 3
 """Levels of an expression that are written out."""
@@ -120,6 +121,8 @@ class Explanation:
         Names of the rules that the mode and the query chose.
     loops
         What became of loops of Python's in a traced function, a line each.
+    extraction, reasons, findings
+        What :meth:`why` asks: the choice, which rules made what equal, what the algebra found.
     """
 
     parts: tuple[ExplainedValue, ...]
@@ -130,6 +133,52 @@ class Explanation:
     matches: Mapping[str, int] = field(default_factory=dict, repr=False)
     offered: frozenset[str] = field(default=frozenset(), repr=False)
     loops: tuple[str, ...] = ()
+    extraction: Extraction | None = field(default=None, repr=False, compare=False)
+    reasons: Reasons | None = field(default=None, repr=False, compare=False)
+    findings: Sequence[Finding] = field(default=(), repr=False, compare=False)
+
+    def why(self, value: object = 0) -> ReasonChain:
+        """The rules that lead from a value as it was written to the form that is computed.
+
+        The saturation is done once more for it, and takes as long as when the program was compiled.
+
+        Parameters
+        ----------
+        value
+            A Variable of the graph that was compiled, a name that a line of the program assigns, or the
+            number of an output.
+
+        Returns
+        -------
+        ReasonChain
+            The steps, each with its rule and the facts that this needed; printed it is text.
+
+        Raises
+        ------
+        InputError
+            For a value that the program does not have.
+        OptimizerError
+            Where nothing was saturated, with egglog as the engine, and for a value that is not computed.
+
+        Examples
+        --------
+        >>> import esat
+        >>> x = esat.vector("x")
+        >>> function = esat.compile(esat.Graph([x], [esat.log(1.0 + x)]))
+        >>> print(function.explain().why(0))
+        Log((1 + x)), as written
+          = Log1p(x), by log1p
+        """
+        from esat.extract.reason_chains import ReasonChains  # who is not asked need not know how to answer
+        from esat.extract.written_terms import term_meant
+
+        if self.extraction is None or self.reasons is None:
+            raise OptimizerError(
+                "why: what rules did is known where the program was compiled, and not of a copy that was read"
+                " from elsewhere: compile it here, and ask that program"
+            )
+        number = term_meant(self.extraction.graph.terms, value)
+        return ReasonChains(self.extraction, self.reasons.run(), self.offered, self.findings).of(number)
 
     def why_not(self, rule: str) -> str:
         """What became of a rule: left out, never matched, or what it made and why that was not chosen.
@@ -325,39 +374,4 @@ def _form(extraction: Extraction, node: int, depth: int, names: Mapping[int, str
 
 def written(graph: SaturatedGraph, node: int, shown: Sequence[str]) -> str:
     """An e-node as an expression of the texts of its operands."""
-    name, attributes = graph.arrays.operator_of(node), graph.arrays.attributes_of(node)
-    if name == "In":
-        return str(graph.terms.inputs[int(attributes[0])])
-    if name == "K":
-        return f"{attributes[0]:g}"
-    if name == "Array":
-        return f"constant {int(attributes[0])}"
-    if name in ("NarySum", "NaryProd"):
-        sign, inverse = (" + ", " - ") if name == "NarySum" else (" * ", " / ")
-        above, under = shown[: int(attributes[0])], shown[int(attributes[0]) :]
-        start = sign.join(above) if above else ("0" if name == "NarySum" else "1")
-        return f"({start}{''.join(inverse + part for part in under)})"
-    text = {"MatMul": " @ ", "Add": " + ", "Sub": " - ", "Mul": " * ", "Div": " / "}.get(name)
-    if text is not None:
-        return f"({text.join(shown)})"
-    if name == "DimShuffle":
-        return f"{shown[0]}{_rearranged(int(attributes[0]))}"
-    return f"{name}({', '.join(shown)})"
-
-
-def _rearranged(word: int) -> str:
-    """A dimshuffle as NumPy's users write it, where they can."""
-    order, rank = permutation_axes(word), permutation_input_rank(word)
-    axes = [axis for axis in order if axis != "x"]
-    if order == (1, 0) and rank == 2:
-        return ".T"
-    if axes != sorted(axes, key=int):
-        return f".dimshuffle({', '.join(map(str, order))})"
-    index, following = [], 0
-    for axis in order:
-        if axis == "x":
-            index.append("None")
-        else:
-            index += ["0"] * (int(axis) - following) + [":"]
-            following = int(axis) + 1
-    return f"[{', '.join(index + ['0'] * (rank - following))}]"
+    return form_text(graph.arrays.operator_of(node), graph.arrays.attributes_of(node), shown, graph.terms)

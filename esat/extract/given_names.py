@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from esat.egraph.terms import TermGraph
 from esat.errors import UserLine
 
+_MAKERS = frozenset({"Graph", "FunctionGraph", "compile"})
+"""What makes graphs and programs of values, which do not go by the name of these."""
 _LEAVES = ("In", "K", "Array")
 
 
@@ -41,5 +43,14 @@ def _assigned(line: str) -> str:
         return ""
     if len(body) != 1 or not isinstance(body[0], ast.Assign) or len(body[0].targets) != 1:
         return ""
-    target = body[0].targets[0]
+    target, value = body[0].targets[0], body[0].value
+    if isinstance(value, ast.Call) and _last_name(value.func) in _MAKERS:
+        return ""
     return target.id if isinstance(target, ast.Name) else ""
+
+
+def _last_name(function: ast.expr) -> str:
+    """``compile`` of ``esat.compile``."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""

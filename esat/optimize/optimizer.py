@@ -10,6 +10,7 @@ from esat.egraph.encode import encode
 from esat.egraph.rule_program import RuleProgram
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.schedule import Budgets
+from esat.egraph.terms import Claim
 from esat.extract.cost import CostModel
 from esat.extract.decode import decode
 from esat.extract.expected_shapes import Expected, hints_of
@@ -18,7 +19,8 @@ from esat.extract.kept_graphs import KeptGraphs
 from esat.extract.machine import MachineProfile
 from esat.extract.pricing import predicted_seconds
 from esat.extract.verdicts import Accuracy, Verdicts
-from esat.graph import FunctionGraph, Variable
+from esat.graph import FunctionGraph
+from esat.optimize.repeated_search import RepeatedSearch
 from esat.optimize.report import OptimizationReport, Stage, untimed
 from esat.optimize.search import EqualitySearch
 from esat.records import record
@@ -35,7 +37,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     machine: MachineProfile | None = None,
     method: Literal["area", "tree", "optimal"] = "area",
     shapes: Expected = (),
-    equalities: Sequence[tuple[Variable, Variable]] = (),
+    equalities: Sequence[Claim] = (),
     stage: Stage = untimed,
     trace: SaturationTrace | None = None,
     kept: KeptGraphs | None = None,
@@ -61,7 +63,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     shapes
         Expected shapes of the inputs, by position.
     equalities
-        Pairs of Variables that are known to be equal, beside what the rules say.
+        Variables that are known to be equal, two each, beside what the rules say.
     stage
         Called with the name of each stage, to time it.
     trace
@@ -103,7 +105,7 @@ class Choosing:
     judge: Judge | None = None
 
     def searched(
-        self, search: EqualitySearch, equalities: Sequence[tuple[Variable, Variable]]
+        self, search: EqualitySearch, equalities: Sequence[Claim]
     ) -> tuple[FunctionGraph, OptimizationReport] | None:
         """The cheapest graph of what a search finds; None where nothing new is found, see there."""
         stage, graph = self.stage, self.graph
@@ -138,6 +140,7 @@ class Choosing:
             saturation,
             extraction,
             search.program.report_names,
+            reasons=RepeatedSearch(search.program, search.budgets, search.check_types, search.told),
         )
         return result, report
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from typing import Any
 
 from esat.egraph.fact_rules import FactsTold, facts_told
+from esat.egraph.facts import FACTS
 from esat.egraph.saturation_report import SaturationReport
 from esat.egraph.structure import RELATIONS
 from esat.errors import OptimizerError
@@ -15,6 +16,7 @@ from esat.extract.explain import SHARE, Explanation, explain
 from esat.extract.extraction import Extraction
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import OutputAccuracy
+from esat.extract.why import Reasons
 from esat.graph.arguments import index_of
 from esat.records import record
 
@@ -103,6 +105,8 @@ class OptimizationReport:
         What autotuning did; printed it is one line. None without autotuning.
     measured
         How long calls took, once they were timed.
+    reasons
+        Tells which rules made what equal, where an e-graph was saturated.
     placement
         Where steps run and what is copied, or why nothing runs on a device; None where none was asked for.
     """
@@ -124,11 +128,12 @@ class OptimizationReport:
     tuning: object = field(default=None, compare=False)
     placement: object = field(default=None, compare=False)
     measured: Measured | None = field(default=None, compare=False)
+    reasons: Reasons | None = field(default=None, repr=False, compare=False)
 
     def __reduce__(self) -> Any:
         """Copies of a report tell all that it tells; what makes further programs stays with its function."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return OptimizationReport, tuple({**values, "resizing": None}.values())
+        return OptimizationReport, tuple({**values, "resizing": None, "reasons": None}.values())
 
     def explain(self, limit: int = 3, share: float = SHARE) -> Explanation:
         """The parts of the program with the best forms that lost, and what these would have cost.
@@ -149,9 +154,10 @@ class OptimizationReport:
         if self.extraction is None:
             raise OptimizerError(f"the {self.strategy} optimizer leaves nothing to compare with")
         findings = self.saturation.findings if self.saturation is not None else ()
-        return explain(
+        told = explain(
             self.extraction, self.cost_before, limit, findings, self.regimes, share, self.rules, self.offered
         )
+        return replace(told, extraction=self.extraction, reasons=self.reasons, findings=findings)
 
     @property
     def facts(self) -> FactsTold:
@@ -206,9 +212,10 @@ class OptimizationReport:
             lines.append(f"  rules that fired ({len(self.rules)}), with their matches:")
             lines += _columns([f"{name} {count}" for name, count in self.rules.items()])
         if self.saturation is not None:
-            told = facts_told(self.saturation, RELATIONS)
-            lines += ["  facts about matrices, with the rules that concluded them:"] if told else []
-            lines += [f"    {fact}: {', '.join(rules)}" for fact, rules in told.items()]
+            for what, facts in (("matrices", RELATIONS), ("numbers", FACTS)):
+                told = facts_told(self.saturation, facts)
+                lines += [f"  facts about {what}, with the rules that concluded them:"] if told else []
+                lines += [f"    {fact}: {', '.join(rules)}" for fact, rules in told.items()]
         return "\n".join(lines)
 
 

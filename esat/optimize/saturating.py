@@ -43,6 +43,8 @@ class LiveEGraph:
     ----------
     program, budgets, stage, trace, check_types
         Those of :class:`esat.optimize.search.EqualitySearch`.
+    is_logged
+        Whether esat's engine logs what rules do.
 
     Attributes
     ----------
@@ -55,6 +57,7 @@ class LiveEGraph:
     stage: Stage
     trace: SaturationTrace | None
     check_types: bool
+    is_logged: bool = False
     told: list[Told] = field(default_factory=list)
     _engine: AnyEngine | None = None
     _saturation: Saturation | None = None
@@ -77,10 +80,17 @@ class LiveEGraph:
             self._found = self._read_out(), report
         return self._found
 
+    @property
+    def engine(self) -> AnyEngine | None:
+        """What holds the e-graph, once it was told of terms."""
+        return self._engine
+
     def _begun(self, told: Told) -> SaturationReport:
         program, terms = self.program, told.terms
         with self.stage("load rules"):
             engine = self._engine = prepared_engine(program, terms)
+            if self.is_logged and isinstance(engine, MatchingEngine):
+                engine.log_events()
         with self.stage("load"):
             told.loading.into(engine)
         with self.stage("saturate"):

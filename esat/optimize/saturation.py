@@ -23,7 +23,7 @@ from esat.classic.simplify import constant_folding
 from esat.egraph.rule_program import EngineName, RuleProgram, program_for
 from esat.egraph.saturation_report import SaturationReport, SaturationTrace, StepTrace, rule_name
 from esat.egraph.schedule import Budgets
-from esat.egraph.terms import TermGraph
+from esat.egraph.terms import Claim, TermGraph
 from esat.errors import CompileError, EsatWarning, RuleError
 from esat.extract.arrays import EGraphArrays
 from esat.extract.kept_graphs import kept_graphs
@@ -94,8 +94,8 @@ class _Inquiry:
     """
 
     plan: SaturationPlan
-    claims: Callable[..., list[tuple[Variable, Variable]]]
-    equalities: list[tuple[Variable, Variable]]
+    claims: Callable[..., list[Claim]]
+    equalities: list[Claim]
     choosing: Choosing
     watch: Watcher | None
     _search: EqualitySearch | None = None
@@ -107,7 +107,7 @@ class _Inquiry:
         assert found is not None
         return found
 
-    def more(self, news: Sequence[tuple[Variable, Variable]]) -> Optimized | None:
+    def more(self, news: Sequence[Claim]) -> Optimized | None:
         """What is found with more claims; None where all they say was known."""
         search = self._search
         assert search is not None
@@ -133,7 +133,7 @@ class _Inquiry:
             found = following
         return found
 
-    def _after(self, news: Sequence[tuple[Variable, Variable]]) -> Optimized | None:
+    def _after(self, news: Sequence[Claim]) -> Optimized | None:
         try:
             return self.more(news) if news else None
         except RuleError as error:
@@ -287,7 +287,7 @@ class SaturationOptimizer:
         collector: CollectEqualities,
         profile: OptimizerProfile,
         stage: Stage,
-    ) -> list[tuple[Variable, Variable]]:
+    ) -> list[Claim]:
         """Run the optimizers that come before saturation; the equalities that local ones claim."""
         if self.trace is not None:
             graph.attach_feature(ReplacementTrace(self.trace))
@@ -308,14 +308,14 @@ class SaturationOptimizer:
         graph: FunctionGraph,
         profile: OptimizerProfile,
         stage: Stage,
-    ) -> list[tuple[Variable, Variable]]:
+    ) -> list[Claim]:
         """What local optimizers claim of a graph's expressions, as Variables of the one it came from."""
         collector.classes = classes
         _run(collector, asked, profile, stage)
         claims = collector.claims
         if self.watch is not None:
             self.watch.check_pairs(graph, [(claim.left, claim.right, claim.source) for claim in claims])
-        return [(claim.left, claim.right) for claim in claims]
+        return [(claim.left, claim.right, claim.source) for claim in claims]
 
     def _tell(self, steps: Sequence[StepTrace], result: FunctionGraph) -> None:
         """Tell who watches of the steps of saturation and what it found."""

@@ -122,6 +122,11 @@ class EqualitySearch:
         arrays, report = found
         return (SaturatedGraph(arrays, terms, told.plan), report) if report.is_news else None
 
+    @property
+    def told(self) -> tuple[TermGraph, ...]:
+        """The terms that the search has been told of, with more of them each time."""
+        return tuple(told.terms for told in self._told)
+
     def _searched(self) -> tuple[EGraphArrays, SaturationReport]:
         """What the engine finds, which is told first of what was found on disk."""
         from esat.optimize.saturating import LiveEGraph  # the engine, which a kept e-graph does without

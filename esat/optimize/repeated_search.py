@@ -1,0 +1,68 @@
+"""What rules did for a program: its saturation done once more, with a log, when somebody asks.
+
+Saturation is a function of the rules, the budgets and the terms, in the order in which an engine was told of
+them. So nothing is noted while programs are compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from esat.egraph.rule_program import RuleProgram
+from esat.egraph.schedule import Budgets
+from esat.egraph.terms import TermGraph
+from esat.errors import OptimizerError
+from esat.optimize.report import untimed
+from esat.optimize.search import Told
+from esat.records import record
+
+if TYPE_CHECKING:
+    from esat.egraph.provenance import Provenance
+
+
+@record(frozen=True, eq=False)
+class RepeatedSearch:
+    """A saturation that can be done once more.
+
+    Attributes
+    ----------
+    program, budgets, check_types
+        Those of the search.
+    told
+        The terms, with more of them each time.
+    """
+
+    program: RuleProgram
+    budgets: Budgets
+    check_types: bool
+    told: Sequence[TermGraph]
+
+    def run(self) -> Provenance:
+        """Do it, and read the log.
+
+        Raises
+        ------
+        OptimizerError
+            With egglog, which does not tell what its rules did.
+        """
+        # The engine, which a program without questions does without where its e-graph is on disk.
+        from esat.egraph.provenance import Provenance
+        from esat.engine.contents import EventLog
+        from esat.engine.matching_engine import MatchingEngine
+        from esat.optimize.saturating import LiveEGraph
+
+        # Where the clock ended the first run, this one may find more: what the first one found is among it.
+        budgets = replace(self.budgets, seconds=math.inf)
+        live = LiveEGraph(self.program, budgets, untimed, None, self.check_types, is_logged=True)
+        for terms in self.told:
+            live.tell(Told.of(terms, self.program))
+        engine = live.engine
+        if not isinstance(engine, MatchingEngine):
+            raise OptimizerError(
+                "egglog does not tell which rules made its terms equal: compile with the default engine,"
+                ' Mode(engine="esat")'
+            )
+        return Provenance(EventLog(engine), engine.vocabulary)

@@ -1,0 +1,208 @@
+"""The chains of rules from values as written to the forms that are computed."""
+
+import numpy as np
+import pytest
+
+import esat
+from esat.errors import InputError, OptimizerError
+
+
+def asked(graph: esat.Graph, value: object = 0, mode: str | esat.Mode = "fast_run", **options: object):
+    return esat.compile(graph, mode, **options).explain().why(value)
+
+
+def forms(chain) -> list[tuple[str, str]]:
+    return [(step.form, step.rule) for step in chain.steps]
+
+
+def test_one_rule_is_one_step() -> None:
+    x = esat.vector("x")
+    for _ in range(2):  # the second e-graph is one that was kept
+        graph = esat.Graph([x], [esat.log(1.0 + x)])
+        chain = asked(graph)
+        assert forms(chain) == [("Log((1 + x))", ""), ("Log1p(x)", "log1p")]
+        assert chain.rules == ("log1p",)
+        assert str(chain) == "Log((1 + x)), as written\n  = Log1p(x), by log1p"
+
+
+def test_what_a_rule_needed_of_an_operand_stands_before_it() -> None:
+    x = esat.vector("x")
+    chain = asked(esat.Graph([x], [esat.log(esat.exp(x) * esat.exp(2 * x))]))
+    assert forms(chain) == [
+        ("Log((Exp(x) * Exp((2 * x))))", ""),
+        ("(x + (2 * x))", "log-exp"),
+        ("(x * 3)", "sums and products (collect)"),
+    ]
+    (part,) = chain.steps[1].parts
+    assert forms(part) == [("(Exp(x) * Exp((2 * x)))", ""), ("Exp((x + (2 * x)))", "exp-mul-exp")]
+    assert chain.rules == ("exp-mul-exp", "log-exp", "sums and products (collect)")
+
+
+def test_conditions_are_told_with_the_rules_that_proved_them() -> None:
+    x, y = esat.vector("x"), esat.vector("y")
+    chain = asked(esat.Graph([x, y], [esat.log(esat.exp(x) * esat.exp(y) * (1 + esat.exp(x)))]))
+    (fact,) = chain.steps[1].facts
+    assert (chain.steps[1].rule, str(fact)) == (
+        "log-mul",
+        "Exp((x + y)) is positive, by fact-positive-Exp",
+    )
+    (softplus,) = [one for one in chain.operands if "Softplus" in one.steps[-1].form]
+    assert softplus.steps[-1].form == "Softplus(x)"
+    facts = {str(fact) for step in softplus.steps for fact in step.facts}
+    assert "Exp(x) may overflow, by Exp-overflows" in facts
+    assert "Exp(x) is nonnegative, by fact-nonnegative-Exp" in facts
+
+
+def test_facts_have_reasons_of_their_own() -> None:
+    a, b = esat.matrix("a"), esat.vector("b")
+    definite = esat.assume(a, "positive_definite")
+    chain = asked(esat.Graph([a, b], [esat.linalg.solve(definite + esat.eye(3), b)]))
+    (solve,) = chain.operands
+    (step,) = solve.steps[1:]
+    assert step.rule == "solve-semidefinite"
+    (fact,) = step.facts
+    assert (fact.fact, fact.rule) == ("(a + constant 0) is positive-semidefinite", "sum-of-semidefinite")
+    (need,) = fact.needs
+    assert (need.fact, need.rule) == ("a is positive-semidefinite", "definite-is-semidefinite")
+    (given,) = need.needs
+    assert (given.fact, given.rule) == ("a is positive-definite", "")
+
+
+def test_softmax_and_its_logarithm() -> None:
+    x, y = esat.vector("x"), esat.vector("y")
+    exponential = esat.exp(x)
+    loss = -(y * esat.log(exponential / exponential.sum())).sum()
+    chain = asked(esat.Graph([x, y], [loss]))
+    (logarithm,) = chain.operands
+    assert forms(logarithm)[1:] == [("LogSoftmax(x)", "log-softmax")]
+    (part,) = logarithm.steps[1].parts
+    assert forms(part)[1:] == [("Softmax(x)", "softmax")]
+
+
+def test_cross_entropy_of_a_sigmoid() -> None:
+    x, w, y = esat.matrix("x"), esat.vector("w"), esat.vector("y")
+    p = esat.sigmoid(x @ w)
+    loss = -(y * esat.log(p) + (1 - y) * esat.log(1 - p)).mean()
+    chain = asked(esat.Graph([x, w, y], [loss]))
+    assert {"log-sigmoid", "log-one-minus-sigmoid", "sum-of-neg"} <= set(chain.rules)
+    assert "Softplus" in chain.steps[-1].form
+    assert "Log" not in chain.steps[-1].form
+
+
+def test_local_optimizers_are_named() -> None:
+    a, b = esat.matrix("a"), esat.vector("b")
+    chain = asked(esat.Graph([a, b], [esat.linalg.inv(a) @ b]))
+    (product,) = chain.operands
+    assert forms(product) == [
+        ("(Inv(a) @ b[:, None])", ""),
+        ("Solve(a, b[:, None])", "the local optimizer local_inverse_to_solve"),
+    ]
+
+
+def test_algebra_says_what_it_found() -> None:
+    x, y = esat.vector("x"), esat.vector("y")
+    chain = asked(esat.Graph([x, y], [(x**2 - y**2) / (x - y)]))
+    assert chain.steps[-1].form == "(x + y)"
+    assert chain.steps[-1].rule.startswith("algebra: ((x**2 - y**2) / (x - y)) = (y + x)")
+
+
+def test_a_step_may_be_that_operands_are_equal() -> None:
+    x = esat.vector("x")
+    y = esat.vector("y")
+    chain = asked(esat.Graph([x, y], [esat.log(esat.exp(x) * esat.exp(y) * (1 + esat.exp(x)))]))
+    (softplus,) = [one for one in chain.operands if "Softplus" in one.steps[-1].form]
+    (step,) = [step for step in softplus.steps[1:] if not step.rule]
+    assert step.form == "Logaddexp(x, Log(1))"
+    assert [part.rules for part in step.parts] == [("log-exp",)]
+    assert "= Logaddexp(x, Log(1)), with equal operands" in str(chain)
+
+
+def test_operands_begin_as_they_were_written() -> None:
+    x = esat.vector("x")
+    chain = asked(esat.Graph([x], [esat.arctan2(esat.log(esat.exp(x)), x * 2)]))
+    (logarithm,) = chain.operands
+    assert forms(logarithm) == [("Log(Exp(x))", ""), ("x", "log-exp")]
+
+
+def test_values_are_asked_for_by_name_number_and_variable() -> None:
+    x = esat.vector("x")
+    total = esat.log(1.0 + x) * 2.0
+    shift = esat.log(1.0 + x)
+    graph = esat.Graph([x], [total, esat.exp(x)])
+    explanation = esat.compile(graph).explain()
+    by_number = explanation.why(0)
+    assert by_number.name == "total"
+    assert by_number == explanation.why("total") == explanation.why(total) == explanation.why(-2)
+    assert explanation.why(shift).rules == ("log1p",)
+    assert forms(explanation.why("x")) == [("x", "")]
+    assert str(explanation.why(1)) == "Exp(x), as written"
+
+
+@pytest.mark.parametrize(
+    "value", ["nothing", 1, -2, 1.5, None, True, "", esat.vector("z"), esat.exp(esat.vector("z"))]
+)
+def test_what_is_no_value_of_the_program_is_refused(value: object) -> None:
+    x = esat.vector("x")
+    explanation = esat.compile(esat.Graph([x], [esat.log(1.0 + x)])).explain()
+    with pytest.raises(InputError, match="why: "):
+        explanation.why(value)
+
+
+def test_what_is_not_computed_is_told() -> None:
+    x = esat.vector("x")
+    e = esat.exp(x)
+    explanation = esat.compile(esat.Graph([x], [esat.log(e)])).explain()
+    with pytest.raises(OptimizerError, match="no need to compute Exp"):
+        explanation.why(e)
+
+
+def test_egglog_does_not_tell() -> None:
+    x = esat.vector("x")
+    graph = esat.Graph([x], [esat.log(1.0 + x)])
+    with pytest.raises(OptimizerError, match="default engine"):
+        asked(graph, mode=esat.Mode(engine="egglog"))
+
+
+def test_users_rules_are_named() -> None:
+    x = esat.vector("x")
+    rule = '(rewrite (Sinh x) (Mul (Exp x) (Exp x)) :name "not-so" :soundness real)'
+    graph = esat.Graph([x], [esat.log(esat.sinh(x))])
+    chain = esat.compile(graph, esat.Mode(accuracy="ignore"), rules=[rule]).explain().why(0)
+    assert "not-so" in chain.rules
+
+
+def test_jitted_functions_tell() -> None:
+    @esat.jit
+    def f(x):
+        return np.log(1.0 + x)
+
+    f(np.ones(3))
+    assert f.explain().why(0).rules == ("log1p",)
+
+
+def test_programs_are_the_same_whether_anyone_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search that a program comes from logs nothing; asking runs another one."""
+    from esat.engine import memory as at
+    from esat.engine.matching_engine import MatchingEngine
+
+    engines: list[MatchingEngine] = []
+    begin = MatchingEngine.begin.__func__
+
+    def noted(cls, program):
+        engines.append(begin(cls, program))
+        return engines[-1]
+
+    monkeypatch.setattr(MatchingEngine, "begin", classmethod(noted))
+    monkeypatch.setattr("esat.optimize.saturation.kept_graphs", lambda: None)
+    x, y = esat.vector("x"), esat.vector("y")
+    graph = esat.Graph([x, y], [esat.log(esat.exp(x) * esat.exp(y)) + esat.sqrt(esat.exp(y))])
+    program = esat.compile(graph)
+    (first,) = engines
+    program.explain().why(0)
+    _, second = engines
+    plain, logged = first.arrays.memory, second.arrays.memory
+    assert (plain.state[at.LOG], len(plain.log)) == (0, 1)
+    assert logged.state[at.LOG] > 1
+    for counter in (at.FOUND, at.SEARCHED, at.UNIONS, at.ITERATIONS, at.PLANS, at.TERMS, at.ID_COUNT):
+        assert plain.state[counter] == logged.state[counter]
+    assert first.sizes() == second.sizes()
