@@ -283,6 +283,17 @@ class Provenance:
         steps = self._edges.get(form, ())
         return next((step.end for step in steps if self.is_plain(step)), form)
 
+    def forms_by(self, is_meant: Callable[[str], bool]) -> list[LoggedForm]:
+        """Forms that rules whose names are meant equated with others."""
+        steps = [step for own in self._edges.values() for step in own if step.match is not None]
+        steps.sort(key=lambda step: step.time)
+        found = [
+            step.end
+            for step in steps
+            if step.is_forward and step.match is not None and is_meant(self.rule_of(step.match))
+        ]
+        return list(dict.fromkeys(found))
+
     def class_of_form(self, form: LoggedForm) -> int | None:
         """The class of a form."""
         member = self._ids.get(form)

@@ -186,6 +186,15 @@ class MatchingEngine:
         for rule in self._rules:
             self._note_all_variables(rule)
 
+    def reveal(self) -> None:
+        """Let rules that are added from now on see what others subsumed; those before are of no use then."""
+        memory = self.arrays.memory
+        tables = memory.tables.reshape(-1, at.TABLE_WORDS)
+        for words in tables[: len(self.vocabulary.tables)]:
+            begin, width = int(words[at.ROWS]), int(words[at.WIDTH]) + 1
+            memory.cells[begin : begin + int(words[at.COUNT]) * width : width] &= ~at.SUBSUMED
+            words[at.INDEXES :] = 0  # they are without these rows
+
     def _note_all_variables(self, rule: RulePlace) -> None:
         """Let matches of a rule be noted with variables that no action needs."""
         words = self.arrays.memory.rules

@@ -16,10 +16,12 @@ from esat.extract.refine import priced_moves
 from esat.extract.why import ReasonChain, Reasons
 from esat.graph.types import DTYPES
 from esat.records import record
-from esat.rules import RULES
 
 DEPTH = 3
 """Levels of an expression that are written out."""
+
+_ALL = 1 << 30
+"""Alternatives: no limit."""
 
 SHARE = 0.01
 """Of the whole time: what takes less is not printed."""
@@ -183,7 +185,8 @@ class Explanation:
     def why_not(self, rule: str) -> str:
         """What became of a rule: left out, never matched, or what it made and why that was not chosen.
 
-        Forms are told as far as this explanation has them: ``explain(limit=100)`` has more.
+        Where a condition of it was not proven, that is told with the values which it was not proven for; the
+        saturation is done once more for that, as by :meth:`why`.
 
         Raises
         ------
@@ -193,29 +196,28 @@ class Explanation:
         Examples
         --------
         >>> import esat
-        >>> x = esat.vector("x")
-        >>> function = esat.compile(esat.Graph([x], [esat.log(1.0 + x)]))
-        >>> print(function.explain().why_not("log-exp"))
-        log-exp never matched: no term of the program has its left side, or a condition of it is not proven
+        >>> x, y = esat.vector("x"), esat.vector("y")
+        >>> function = esat.compile(esat.Graph([x, y], [esat.sqrt(x) * esat.sqrt(esat.exp(y))]))
+        >>> print(function.explain().why_not("sqrt-mul-sqrt"))
+        sqrt-mul-sqrt never matched: its left side is in the program, but a condition of it is not proven:
+          (nonnegative x), for x
+        >>> print(function.explain().why_not("log1p"))
+        log1p never matched: no term of the program has its left side
         """
-        if rule not in self.offered:
-            RULES.find(rule)
-            return f"{rule} is not among the rules that the mode and the query choose"
-        matches = self.matches.get(rule, 0)
-        if not matches:
-            reason = "no term of the program has its left side, or a condition of it is not proven"
-            return f"{rule} never matched: {reason}"
-        lines = [f"{rule} matched {matches} times"]
-        lines += [f"  it made {part.form}, which is computed" for part in self.parts if part.rule == rule]
-        lines += [
+        from esat.extract.lost_rules import AskedRule  # who is not asked need not know how to answer
+
+        parts = self.parts
+        if self.extraction is not None:
+            parts = explain(self.extraction, 0.0, limit=_ALL, offered=self.offered).parts
+        made = [f"  it made {part.form}, which is computed" for part in parts if part.rule == rule]
+        made += [
             f"  it made {other.form}, instead of {part.form}: {other.reason}"
-            for part in self.parts
+            for part in parts
             for other in part.alternatives
             if other.rule == rule
         ]
-        if len(lines) == 1:
-            lines.append("  all that it made was known already, or is not among the best forms that lost")
-        return "\n".join(lines)
+        matches = self.matches.get(rule, 0)
+        return AskedRule(rule, matches, made, self.offered, self.extraction, self.reasons).fate()
 
     def __str__(self) -> str:
         lines = [

@@ -127,6 +127,17 @@ class ReasonChains:
                 found += [chain] if len(chain.steps) > 1 else chain.operands
         return found
 
+    def value(self, klass: int) -> str:
+        """A class of the log in words, by its name if it has one."""
+        return self._operand(self.provenance.origin(klass))
+
+    def needless_forms_by(self, rule: str) -> list[str]:
+        """Forms that a rule made of values that nothing computed needs, in words."""
+        needed = {self._raw_class(klass) for klass in self.extraction.selection.live_classes.tolist()}
+        forms = self.provenance.forms_by(lambda name: rule in (name, name[:-2]))
+        found = [form for form in forms if self.provenance.class_of_form(form) not in needed]
+        return list(dict.fromkeys(map(self._form_text, found)))
+
     # ---- classes and forms
 
     def _operands_of(self, node: int) -> list[int]:

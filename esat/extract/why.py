@@ -13,13 +13,22 @@ from esat.records import record
 
 if TYPE_CHECKING:
     from esat.egraph.provenance import Provenance
+    from esat.egraph.rule_program import RuleProgram
+    from esat.egraph.unproven import LeftSides
 
 
 class Reasons(Protocol):
     """Tells which rules made what equal; it takes as long as the saturation did."""
 
+    @property
+    def program(self) -> RuleProgram:
+        """The rules."""
+
     def run(self) -> Provenance:
-        """The rules and what they did."""
+        """What the rules did."""
+
+    def left_sides(self, rule: str) -> tuple[Provenance, LeftSides]:
+        """That, and where the left side of a rule was found."""
 
 
 @record(frozen=True, slots=True)

@@ -7,6 +7,7 @@ them. So nothing is noted while programs are compiled.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,13 +15,15 @@ from typing import TYPE_CHECKING
 from esat.egraph.rule_program import RuleProgram
 from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
-from esat.errors import OptimizerError
+from esat.errors import EsatWarning, OptimizerError
 from esat.optimize.report import untimed
 from esat.optimize.search import Told
 from esat.records import record
 
 if TYPE_CHECKING:
     from esat.egraph.provenance import Provenance
+    from esat.egraph.unproven import LeftSides
+    from esat.engine.matching_engine import MatchingEngine
 
 
 @record(frozen=True, eq=False)
@@ -48,21 +51,50 @@ class RepeatedSearch:
         OptimizerError
             With egglog, which does not tell what its rules did.
         """
+        return _provenance(self._engine())
+
+    def left_sides(self, rule: str) -> tuple[Provenance, LeftSides]:
+        """The log, and where the left side of a rule was found whether its conditions held or not.
+
+        Raises
+        ------
+        OptimizerError
+            As :meth:`run`.
+        """
+        from esat.egraph.prepare import prepared
+        from esat.egraph.unproven import left_sides
+
+        engine = self._engine()
+        provenance = _provenance(engine)
+        modules = prepared(self.program).modules
+        own = [
+            one for one in modules if one.rule is not None and rule in (one.rule.name, one.rule.report_name)
+        ]
+        return provenance, left_sides(engine, own)
+
+    def _engine(self) -> MatchingEngine:
         # The engine, which a program without questions does without where its e-graph is on disk.
-        from esat.egraph.provenance import Provenance
-        from esat.engine.contents import EventLog
         from esat.engine.matching_engine import MatchingEngine
         from esat.optimize.saturating import LiveEGraph
 
         # Where the clock ended the first run, this one may find more: what the first one found is among it.
         budgets = replace(self.budgets, seconds=math.inf)
         live = LiveEGraph(self.program, budgets, untimed, None, self.check_types, is_logged=True)
-        for terms in self.told:
-            live.tell(Told.of(terms, self.program))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EsatWarning)  # of rules without end it was told the first time
+            for terms in self.told:
+                live.tell(Told.of(terms, self.program))
         engine = live.engine
         if not isinstance(engine, MatchingEngine):
             raise OptimizerError(
                 "egglog does not tell which rules made its terms equal: compile with the default engine,"
                 ' Mode(engine="esat")'
             )
-        return Provenance(EventLog(engine), engine.vocabulary)
+        return engine
+
+
+def _provenance(engine: MatchingEngine) -> Provenance:
+    from esat.egraph.provenance import Provenance
+    from esat.engine.contents import EventLog
+
+    return Provenance(EventLog(engine), engine.vocabulary)
