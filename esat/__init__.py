@@ -166,6 +166,7 @@ if _TYPE_CHECKING:
     from esat.comparison import compare_times as compare_times
     from esat.drawing import pydotprint as pydotprint
     from esat.drawing import save_html as save_html
+    from esat.equality import why_not_equal as why_not_equal
     from esat.functions import jit as jit
     from esat.functions.saved import load as load
     from esat.functions.saved import save as save
@@ -215,6 +216,7 @@ _LATER = {
     "pydotprint": "esat.drawing",
     "save": "esat.functions.saved",
     "save_html": "esat.drawing",
+    "why_not_equal": "esat.equality",
 }
 _MODULES = ("classic", "functions", "mode", "numpy", "rules", "scipy")
 

@@ -89,7 +89,7 @@ def compile(
     """Compile a graph, whatever is recorded; as :func:`esat.compile`, under a name for profiles."""
     if message is None:
         message = "{}:{}".format(*(user_line() or ("<unknown>", 0)))
-    return _compile_now(Executable, graph, mode, lambda: _texts(rules), shapes or {}, donate, message)
+    return _compile_now(Executable, graph, mode, lambda: rule_texts(rules), shapes or {}, donate, message)
 
 
 def compile_as(
@@ -151,12 +151,12 @@ def _compile(
     is_stretched = may_stretch(original)
     device, refusal = _device(chosen)
     with profile.stage("rules", reads=True):
-        options = _options(chosen, texts(), expected_shapes(shapes, graph.inputs), device is not None)
+        options = rule_options(chosen, texts(), expected_shapes(shapes, graph.inputs), device is not None)
     with profile.stage("bodies"):
         original = _with_better_loops(original, chosen, options)
         original.attach_feature(Supervisor(permissions))
     checker = _checker(original, chosen) if chosen.debug else None
-    optimized, report = _optimize(original, chosen, options, profile, checker)
+    optimized, report = optimize_graph(original, chosen, options, profile, checker)
     if chosen.autotune and report.resizing is not None and device is None:
         with profile.stage("autotune"):
             optimized, report = _autotuned(optimized, report, report.resizing, chosen)
@@ -184,7 +184,7 @@ def _with_better_loops(graph: FunctionGraph, mode: Mode, options: RuleOptions) -
         own = replace(options, shapes=expected_shapes({}, body.inputs))
         inner = _with_better_loops(body, mode, options)
         checker = _checker(inner, mode) if mode.debug else None
-        return _optimize(inner, mode, own, Profile(), checker)[0]
+        return optimize_graph(inner, mode, own, Profile(), checker)[0]
 
     return with_better_loops(graph, improve)
 
@@ -400,7 +400,8 @@ def _checker(graph: FunctionGraph, mode: Mode) -> EGraphChecker:
     return checker_of(graph, mode.samples, mode.soundness == "exact")
 
 
-def _texts(rules: RuleSources) -> RuleTexts:
+def rule_texts(rules: RuleSources) -> RuleTexts:
+    """The rules of one compilation, read, and those that were added."""
     sources = list(rules) if isinstance(rules, Iterable) and not isinstance(rules, str) else [rules]
     extra: list[RuleFile] = []
     for source in sources:
@@ -408,7 +409,8 @@ def _texts(rules: RuleSources) -> RuleTexts:
     return RuleTexts(tuple(extra), RULES.users_files())
 
 
-def _options(mode: Mode, texts: RuleTexts, shapes: Expected, with_device: bool = False) -> RuleOptions:
+def rule_options(mode: Mode, texts: RuleTexts, shapes: Expected, with_device: bool = False) -> RuleOptions:
+    """What rules a mode takes, and what they are told."""
     # What may run on the host alone is optimized for the host first.
     if with_device and mode.device == "cuda":
         from esat.gpu.profile import device_profile
@@ -445,13 +447,14 @@ def _target(mode: Mode) -> Target:
     return host_target() if mode.target is None else mode.target
 
 
-def _optimize(
+def optimize_graph(
     graph: FunctionGraph,
     mode: Mode,
     options: RuleOptions,
     profile: Profile,
     checker: EGraphChecker | None,
 ) -> tuple[FunctionGraph, OptimizationReport]:
+    """What a mode makes of a graph, which may be changed on the way."""
     if mode.strategy == "greedy":
         with profile.stage("query"):
             options.require_replacements(RULES, mode.query)

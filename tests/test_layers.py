@@ -44,6 +44,7 @@ ORDER = (
     "recorded",
     "functions",
     "comparison",
+    "equality",
     "kernel_tuning",
     "device_calibration",
     "calibration",

@@ -27,6 +27,8 @@ TERMS = "N"
 """The table of the numbers of terms."""
 _PLAIN = ("load-", "view-", "single-")
 """Begin the names of rules that say the same in another way: no steps of their own."""
+_MAPPED = "holds/"
+"""Begins the names of tables of what a rule asks of all elements of a sum or product."""
 _INNER = "nary-"
 """Begins the names of tables that the layer of sums and products has for itself."""
 _SHORT = 1e-3
@@ -221,8 +223,20 @@ class Provenance:
                 if maker is None or maker.number > own.number:
                     yield atom
                 elif maker.number not in seen:
-                    seen.add(maker.number)
-                    pending.append(maker)
+                    others = self._elements(own) if name.startswith(_MAPPED) else ()
+                    makers = [maker, *(self.maker_of_fact(name, (element,)) for element in others)]
+                    new = {one.number: one for one in makers if one and one.number < own.number}
+                    pending += [one for number, one in new.items() if number not in seen]
+                    seen.update(new)
+
+    def _elements(self, match: LoggedMatch) -> list[int]:
+        """Ids of the elements of all sums and products that a rule matched."""
+        found: list[int] = []
+        for atom in self.log.atoms(match):
+            name, table = self.log.tables[atom.table]
+            if table.is_constructor and CONTAINER in self._kinds[name]:
+                found += self._parts(self._form(name, atom.values[:-1]))[0]
+        return found
 
     def maker_of_fact(self, name: str, members: Sequence[int]) -> LoggedMatch | None:
         """What concluded a fact first; None if no rule did."""

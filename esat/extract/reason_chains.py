@@ -90,6 +90,7 @@ class ReasonChains:
     def between(self, left: int, right: int) -> ReasonChain:
         """The chain between two terms of one class."""
         last_form = LoggedForm(TERMS, (right,))
+        self._raw_class(int(self.extraction.graph.arrays.term_class[left]))
         steps = self.provenance.path(LoggedForm(TERMS, (left,)), last_form.__eq__)
         if steps is None:
             raise OptimizerError("the saturation, done once more, does not find the two to be equal")

@@ -40,7 +40,7 @@ class Reason:
     fact
         What holds, in words: ``x is positive``.
     rule
-        The rule that concluded it; empty for what is assumed, or known from a type or a constant.
+        The rule that concluded it; empty for what was assumed, or known of a type or a constant.
     needs
         What the rule needed.
     """
@@ -50,7 +50,7 @@ class Reason:
     needs: tuple[Reason, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.fact}, by {self.rule}" if self.rule else self.fact
+        return f"{self.fact}, by {self.rule}" if self.rule else f"{self.fact}, as given"
 
 
 @record(frozen=True, slots=True)
@@ -119,12 +119,12 @@ class ReasonChain:
     def _step_lines(self, indent: int) -> Iterator[str]:
         pad = " " * indent
         for step in self.steps[1:]:
-            for part in step.parts:
-                yield f"{pad}  where {part.steps[0].form}"
-                yield from part._step_lines(indent + 4)
             yield f"{pad}= {step.form}, {f'by {step.rule}' if step.rule else 'with equal operands'}"
+            for part in step.parts:
+                yield f"{pad}    where {part.steps[0].form}"
+                yield from part._step_lines(indent + 6)
             for reason in step.facts:
-                yield from _reason_lines(reason, indent + 2)
+                yield from _reason_lines(reason, indent + 4)
 
 
 def _reason_lines(reason: Reason, indent: int) -> Iterator[str]:

@@ -39,6 +39,7 @@ GIVEN: dict[str, Given] = {
     "esat.vjp": {"outputs": V * 2, "wrt": V, "cotangents": V},
     "esat.moveaxis": {"a": M, "source": 0, "destination": 1},
     "esat.tensor": {"name": "t", "shape": (2,)},
+    "esat.why_not_equal": {"first": V + V, "second": V * 2},
     "esat.verify_grad": {"function": esat.exp, "points": [np.ones(2)]},
     "rules.load": {"source": RULE},
     "FunctionGraph.change_input": {"client": ("output", 0), "new": V},
