@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from esat.egraph.algebra.findings import FOUND
 from esat.egraph.class_times import ClassTimes
 from esat.egraph.saturation_report import rule_name
 from esat.engine.contents import EventLog, LoggedMatch, LoggedRow, MatchedAtom
@@ -25,6 +26,8 @@ _LOADED = "load-"
 _ADDED = "algebra-first"
 TERMS = "N"
 """The table of the numbers of terms."""
+_FILL = "Fill"
+_UNNAMED = -1
 _PLAIN = ("load-", "view-", "single-")
 """Begin the names of rules that say the same in another way: no steps of their own."""
 _MAPPED = "holds/"
@@ -87,6 +90,7 @@ class Provenance:
         self._named: set[LoggedForm] = set()
         self._classes = ClassTimes()
         self._first_added: dict[int, int] = {}
+        self._found: dict[tuple[int, int], int] = {}
         self._added = dict(self._runs_of_algebra())
         for match in log.matches:
             self._enter(match)
@@ -98,15 +102,20 @@ class Provenance:
 
         Its terms are numbered on from those that were loaded, each time.
         """
-        waiting: list[int] = []
+        waiting: list[LoggedMatch] = []
         for match in self.log.matches:
             first = [row for row in match.rows if self.log.tables[row.table][0] == _ADDED]
             if first:
                 (self._first_added[match.number],) = self.log.row(first[0].table, first[0].row)
-                yield from ((number, match.number) for number in waiting)
+                for other in waiting:
+                    yield other.number, match.number
+                    for row in other.rows:
+                        if self.log.tables[row.table][0] == FOUND:
+                            klass = self.log.find(self.log.row(row.table, row.row)[0])
+                            self._found.setdefault((match.number, klass), row.output)
                 waiting = []
             elif match.rule is not None and match.rule.name.startswith(_LOADED):
-                waiting.append(match.number)
+                waiting.append(match)
             else:
                 waiting = []
 
@@ -124,11 +133,13 @@ class Provenance:
                 self._facts.setdefault(self._key(form), match)
         for left, right, count in match.unions:
             ends = self._end(match, left, forms[:count]), self._end(match, right, forms[:count])
-            self._classes.unite(left, right, match.number)
             if ends[0] != ends[1]:
-                if self._says_the_same(match, ends[0], ends[1]):
+                if self._says_the_same(match, *ends):
                     self._plain.add(match.number)
+                elif match.number in self._added and self._finding(match, left) == _UNNAMED:
+                    ends = self._lender(left, *ends), ends[1]
                 self._connect(match, *ends)
+            self._classes.unite(left, right, match.number)
         for left, right in match.congruences:
             self._classes.unite(left, right, match.number)
 
@@ -137,6 +148,18 @@ class Provenance:
         if form not in self._ids:
             self._ids[form] = member
             self._alike.setdefault(self._key(form), []).append(form)
+
+    def _finding(self, match: LoggedMatch, member: int) -> int:
+        return self._found.get((self._added[match.number], self.log.find(member)), _UNNAMED)
+
+    def _lender(self, member: int, named: LoggedForm, made: LoggedForm) -> LoggedForm:
+        """The form that another takes the place of: of a value that is filled, what lends it the shape."""
+        if made.table != _FILL:
+            return named
+        for form in self._ids:
+            if form.table == _FILL and self._classes.are_equal(self._ids[form], member):
+                return form
+        return named
 
     def _made_form(self, name: str, values: Sequence[int], match: LoggedMatch) -> LoggedForm:
         run = self._added.get(match.number)
@@ -401,9 +424,12 @@ class Provenance:
         """Whether a step says the same in another way: a term as it was loaded, an op for a sum of two."""
         return step.match is not None and (step.match.number == 0 or step.match.number in self._plain)
 
-    def is_of_algebra(self, step: ProofStep) -> bool:
-        """Whether the algebra found the two to be equal."""
-        return step.match is not None and step.match.number in self._added
+    def finding_of(self, step: ProofStep) -> int | None:
+        """The number of what the algebra found, where it said that the two are equal."""
+        if step.match is None or step.match.number not in self._added:
+            return None
+        member = self._ids.get(step.start)
+        return _UNNAMED if member is None else self._finding(step.match, member)
 
     def rule_of(self, match: LoggedMatch) -> str:
         """The name that a rule has in its file; empty for what no rule did."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from esat.egraph.algebra.findings import FOUND, Finding
+from esat.egraph.algebra.findings import Finding
 from esat.egraph.provenance import TERMS, LoggedForm, ProofStep, Provenance
 from esat.egraph.structure import RELATIONS
 from esat.engine.contents import LoggedMatch
@@ -90,7 +90,6 @@ class ReasonChains:
     def between(self, left: int, right: int) -> ReasonChain:
         """The chain between two terms of one class."""
         last_form = LoggedForm(TERMS, (right,))
-        self._raw_class(int(self.extraction.graph.arrays.term_class[left]))
         steps = self.provenance.path(LoggedForm(TERMS, (left,)), last_form.__eq__)
         if steps is None:
             raise OptimizerError("the saturation, done once more, does not find the two to be equal")
@@ -103,7 +102,6 @@ class ReasonChains:
 
     def _chain(self, klass: int, start: LoggedForm) -> ReasonChain:
         """The chain from a form of a class to the one that was chosen."""
-        self._raw_class(klass)
         path = self.provenance.path_to_node(start, self._chosen_node(klass))
         text, number = self._form_text(start), self._number_of(start)
         name = "" if number is None else self._names.get(number, "")
@@ -243,8 +241,10 @@ class ReasonChains:
         return Reason(text, provenance.rule_of(maker), tuple(dict.fromkeys(needs)))
 
     def _label(self, step: ProofStep, match: LoggedMatch) -> str:
-        if self.provenance.is_of_algebra(step):
-            return self._finding_label(step)
+        finding = self.provenance.finding_of(step)
+        if finding is not None:
+            is_known = 0 <= finding < len(self.findings)
+            return f"algebra: {self.findings[finding] if is_known else 'another value lends its shape'}"
         rule = match.rule
         if rule is None:
             return self._claimant(step)
@@ -260,14 +260,6 @@ class ReasonChains:
             if pair in ((left, right), (right, left)):
                 return f"the local optimizer {claimant}"
         return "what is known of the graph"
-
-    def _finding_label(self, step: ProofStep) -> str:
-        klass = self.provenance.class_of_form(step.start)
-        found = self.extraction.graph.arrays.facts.get(FOUND, {})
-        for own, raw in self._classes.items():
-            if raw == klass and own in found:
-                return f"algebra: {self.findings[int(found[own])]}"
-        return "algebra: equal values in finite fields"
 
     # ---- texts
 

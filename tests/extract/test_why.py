@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import esat
+from benchmarks.identities import known
+from benchmarks.identity_cases import IDENTITIES, Identity
 from esat.errors import InputError, OptimizerError
 
 
@@ -206,3 +208,31 @@ def test_programs_are_the_same_whether_anyone_asks(monkeypatch: pytest.MonkeyPat
     for counter in (at.FOUND, at.SEARCHED, at.UNIONS, at.ITERATIONS, at.PLANS, at.TERMS, at.ID_COUNT):
         assert plain.state[counter] == logged.state[counter]
     assert first.sizes() == second.sizes()
+
+
+@pytest.mark.parametrize("case", IDENTITIES[::9], ids=lambda case: f"{case.family}: {case.name}")
+def test_all_that_is_computed_has_a_chain(case: Identity) -> None:
+    makers = {"v": esat.vector, "z": esat.zvector}
+    kinds = zip("abcsy", case.inputs, strict=True)
+    variables = [makers.get(kind, esat.matrix)(name) for name, kind in kinds]
+    graph = esat.Graph(variables, case.build(esat, *known(case, variables)), on_unused_input="ignore")
+    explanation = esat.compile(graph).explain()
+    written, computed = explanation.why(0), explanation.parts
+    assert written.steps[0].form
+    assert len(written.steps) > 1 or written.operands
+    assert all(step.rule or step.parts for chain in chains_of(written) for step in chain.steps[1:])
+    assert computed or len(written.steps) > 1
+
+
+def chains_of(chain):
+    yield chain
+    for other in (*chain.operands, *(part for step in chain.steps for part in step.parts)):
+        yield from chains_of(other)
+
+
+def test_shapes_that_another_value_lends_are_no_reason_by_themselves() -> None:
+    a, b = esat.vector("a"), esat.vector("b")
+    chain = asked(esat.Graph([a, b], [esat.exp(a + b) * esat.exp(-a) - esat.exp(b)]))
+    assert [step.form for step in chain.steps[-2:]] == ["Fill((Exp((a + b)) * Exp(Neg(a))), 0)", "Fill(b, 0)"]
+    assert chain.steps[-1].rule == "algebra: another value lends its shape"
+    assert "exp-mul-exp, read from right to left" in chain.rules
