@@ -25,7 +25,7 @@ from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.along import take_along_axis
 from esat.ops.index.basic import subtensor
 from esat.ops.linalg.algebra import conjugated, identity_like
-from esat.ops.linalg.factor import LU, QR, Cholesky, QRMode
+from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan, QRMode
 from esat.ops.linalg.functions import BLOCK_DIAGONAL, EXPONENTIAL
 from esat.ops.linalg.inverse import DETERMINANT, INVERSE, SLOGDET, PseudoInverse
 from esat.ops.linalg.record import check_matrices, check_square, inexact_operands
@@ -140,21 +140,40 @@ def _solved(op: Op, matrix: Any, sides: Any) -> Variable:
     return dimshuffle(solution, tuple(range(solution.tensor_type.ndim - 1)))
 
 
-def cholesky(a: Any, upper: bool = False) -> Variable:
+def cholesky(a: Any, upper: bool = False, on_error: Literal["raise", "nan"] = "raise") -> Variable:
     """The lower (or upper) triangular factor of Hermitian positive definite matrices.
 
     Only that triangle of ``a`` is read, and only there is the gradient other than zero: an element below the
     diagonal stands for the one above it as well. ``cholesky((a + a.T) / 2)`` has a symmetric gradient, as
     JAX's ``cholesky``, which begins so.
 
+    Parameters
+    ----------
+    a
+        ``(..., n, n)``.
+    upper
+        Which factor.
+    on_error
+        What becomes of a matrix that is not positive definite: an error, or with "nan" a factor of NaN.
+
     Raises
     ------
     ShapeError
         When ``a`` is not square.
+    ParameterError
+        For another ``on_error``.
     LinearAlgebraError
-        At run time, when ``a`` is not positive definite.
+        At run time, when ``a`` is not positive definite, with "raise".
+
+    Examples
+    --------
+    >>> esat.evaluate(esat.linalg.cholesky(-np.eye(2), on_error="nan"))
+    array([[nan, nan],
+           [nan, nan]])
     """
-    result: Variable = Cholesky(bool(upper))(a)
+    if on_error not in ("raise", "nan"):
+        raise ParameterError(describe("cholesky", [f"on_error={on_error!r}"], "on_error is raise or nan"))
+    result: Variable = (Cholesky if on_error == "raise" else CholeskyOrNan)(bool(upper))(a)
     return result
 
 

@@ -16,7 +16,7 @@ from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.join import Join, Split
-from esat.ops.linalg.factor import LU, QR, Cholesky
+from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan
 from esat.ops.linalg.functions import BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
@@ -46,7 +46,7 @@ COPIES: frozenset[type[Op]] = frozenset(
 ROUTINES: frozenset[type[Op]] = frozenset(
     {
         *(MatMul, StructuredProduct, AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
-        *(Cholesky, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve, Whiten),
+        *(Cholesky, CholeskyOrNan, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve, Whiten),
         *(Inverse, TriangularInverse, Determinant, SignLogDeterminant),
         *(Sort, Cumulative, SearchSorted),
         *(NumberVariable, Integers),

@@ -23,7 +23,7 @@ from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.index.entries import Entry, constant_numbers, with_numbers
 from esat.ops.join import Join, Split
-from esat.ops.linalg.factor import LU, QR, Cholesky
+from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan
 from esat.ops.linalg.functions import BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
@@ -308,6 +308,7 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         StructuredProduct: structured_product,
         AccumulateProduct: product,
         Cholesky: partial(_system, cholesky),
+        CholeskyOrNan: partial(_system, cholesky),
         Solve: partial(_system, solved),
         SemidefiniteSolve: partial(_system, semidefinite_solved),
         SolveTriangular: partial(_system, triangular_solved),

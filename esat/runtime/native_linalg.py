@@ -12,7 +12,7 @@ import numpy as np
 
 from esat.codegen.native_plan import DeterminantStep, Part, Place, Step
 from esat.graph import Apply
-from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.factor import CholeskyFactor
 from esat.ops.linalg.inverse import Determinant, TriangularInverse
 from esat.ops.linalg.solve import CholeskySolve, SolveTriangular
 from esat.ops.linalg.substitution import BY_ROWS_FROM
@@ -25,7 +25,7 @@ from esat.runtime.native_views import NativeView
 
 def cholesky(memory: NativeMemory, node: Apply) -> list[Step]:
     """By LAPACK's potrf, of the transpose, in the place of the result."""
-    assert isinstance(node.op, Cholesky)
+    assert isinstance(node.op, CholeskyFactor)
     part: Part = "upper" if node.op.upper else "lower"
     library = LapackStep(memory, node, "scipy", ["potrf"], widens=True)
     info = library.room(1)

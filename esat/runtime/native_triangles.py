@@ -10,7 +10,7 @@ from esat.graph import Apply, Variable
 from esat.ops.contraction import MatMul
 from esat.ops.diagonal import Diagonal
 from esat.ops.dimshuffle import DimShuffle
-from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.factor import CholeskyFactor
 from esat.ops.linalg.inverse import TriangularInverse
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, SolveTriangular
 from esat.runtime.program import Program
@@ -57,10 +57,10 @@ def _read_by(node: Apply, place: int) -> frozenset[Triangle]:
     if isinstance(op, Diagonal):
         return BOTH if op.offset else frozenset()
     if place or not isinstance(
-        op, Cholesky | SemidefiniteSolve | SolveTriangular | CholeskySolve | TriangularInverse
+        op, CholeskyFactor | SemidefiniteSolve | SolveTriangular | CholeskySolve | TriangularInverse
     ):
         return BOTH
-    if isinstance(op, Cholesky):
+    if isinstance(op, CholeskyFactor):
         lower = not op.upper
     elif isinstance(op, SemidefiniteSolve):  # the matrix is symmetric: which one does not matter
         lower = False

@@ -275,6 +275,10 @@ LIBRARY = {
         lambda a, b: np.linalg.solve(np.tril(a), b),
     ),
     "cholesky": (lambda a, b: esat.linalg.cholesky(a @ a.T), lambda a, b: np.linalg.cholesky(a @ a.T)),
+    "cholesky or NaN": (
+        lambda a, b: esat.linalg.cholesky(a @ a.T, on_error="nan"),
+        lambda a, b: np.linalg.cholesky(a @ a.T),
+    ),
     "cholesky's pullback": (
         lambda a, b: CHOLESKY_PULLBACK(esat.linalg.cholesky(a @ a.T), a),
         lambda a, b: by_matrix_of_factor(np.linalg.cholesky(a @ a.T), a),

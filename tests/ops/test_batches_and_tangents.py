@@ -143,6 +143,7 @@ CASES = {
     "slogdet": (lambda x: LA.slogdet(x)[1], [spd(3)]),
     "det's gradient": (lambda x: esat.grad(LA.det(x), x), [spd(3)]),
     "cholesky": (LA.cholesky, [spd(3)]),
+    "cholesky or NaN": (lambda x: LA.cholesky(x, on_error="nan"), [spd(3)]),
     "cholesky's gradient": (lambda x: esat.grad((LA.cholesky(x) ** 2).sum(), x), [spd(3)]),
     "cholesky's pullback": (lambda c, x: CHOLESKY_PULLBACK(LA.cholesky(c), x), [spd(3), real(3, 3)]),
     "solve": (LA.solve, [spd(3), real(3, 2)]),
@@ -180,6 +181,7 @@ NO_TANGENT = {"matmul of integers", "repeat", "set mask"}
 _ROUGH = {"cast"}
 SYMMETRIC = {
     "cholesky",
+    "cholesky or NaN",
     "cholesky's gradient",
     "cholesky's pullback",
     "cho_solve",

@@ -16,7 +16,7 @@ from esat.codegen.ground.movement import collapsed
 from esat.codegen.matmul.looped_systems import LANES, LoopedSystem
 from esat.codegen.matmul.unrolled_systems import SystemName, UnrolledSystem
 from esat.graph.op import Array, Op
-from esat.ops.linalg.factor import Cholesky
+from esat.ops.linalg.factor import CholeskyFactor
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.records import record
@@ -50,7 +50,7 @@ class _Form:
 
 
 def _form(op: Op) -> _Form | None:
-    if isinstance(op, Cholesky):
+    if isinstance(op, CholeskyFactor):
         return _Form("cholesky", op.upper)
     if isinstance(op, SolveTriangular):
         lower = op.lower != op.transpose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
@@ -43,11 +43,8 @@ from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)
-class Cholesky(MatrixOp):
-    """The triangular factor of Hermitian positive definite matrices.
-
-    Lower: ``a = c @ c^H``; upper: ``a = c^H @ c``. As in NumPy, only that triangle of ``a`` is read, and only
-    there has the gradient elements other than zero.
+class CholeskyFactor(MatrixOp):
+    """What :class:`Cholesky` and :class:`CholeskyOrNan` have in common.
 
     Attributes
     ----------
@@ -56,8 +53,6 @@ class Cholesky(MatrixOp):
     """
 
     upper: bool = False
-    name: str = field(default="cholesky", init=False)
-    constructor: str = field(default="Cholesky", init=False)
     matrix_share = 0.7
 
     def properties(self) -> tuple[object, ...]:
@@ -67,7 +62,8 @@ class Cholesky(MatrixOp):
         size = check_square(self.name, inputs[0], inputs)
         return (batch_types(inputs[0].tensor_type, (size, size)),)
 
-    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+    def factors(self, inputs: Sequence[Array], instead: Callable[[Array], Array]) -> tuple[Array, ...]:
+        """Factors, or of a matrix that has none what ``instead`` makes of an array of their shape."""
         from scipy.linalg import get_lapack_funcs
 
         (batch,) = inputs
@@ -79,9 +75,7 @@ class Cholesky(MatrixOp):
                 raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
             # By columns, as LAPACK has it, a matrix by rows is its transpose, and the other triangle.
             factor, info = routines[0](matrix.T, lower=self.upper, clean=1)
-            if info:
-                raise np.linalg.LinAlgError("Matrix is not positive definite")
-            result: Array = factor.T
+            result: Array = instead(factor.T) if info else factor.T
             return result
 
         return (self.call(lambda array: each_matrix(factored, array), batch),)
@@ -105,6 +99,41 @@ class Cholesky(MatrixOp):
 
     def __str__(self) -> str:
         return f"{self.name}{{{'upper' if self.upper else 'lower'}}}"
+
+
+@record(frozen=True, eq=False, repr=False)
+class Cholesky(CholeskyFactor):
+    """The triangular factor of Hermitian positive definite matrices.
+
+    Lower: ``a = c @ c^H``; upper: ``a = c^H @ c``. As in NumPy, only that triangle of ``a`` is read, and only
+    there has the gradient elements other than zero.
+    """
+
+    name: str = field(default="cholesky", init=False)
+    constructor: str = field(default="Cholesky", init=False)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return self.factors(inputs, _refused)
+
+
+@record(frozen=True, eq=False, repr=False)
+class CholeskyOrNan(CholeskyFactor):
+    """:class:`Cholesky`, with NaN in all elements of the factor of a matrix that has none.
+
+    Such a factor is not triangular, nor is its product with itself the matrix: rules, which know that of
+    factors, know nothing of it.
+    """
+
+    name: str = field(default="cholesky_or_nan", init=False)
+    constructor: str = field(default="CholeskyOrNan", init=False)
+    host_only: str = field(default="a device's library refuses a batch as a whole", init=False)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return self.factors(inputs, lambda factor: np.full_like(factor, np.nan))
+
+
+def _refused(_: Array) -> Array:
+    raise np.linalg.LinAlgError("Matrix is not positive definite")
 
 
 @record(frozen=True, eq=False, repr=False)
