@@ -1,0 +1,26 @@
+"""PyTensor graphs, and with them PyMC's models, compiled by esat.
+
+Importing it registers two modes with PyTensor: ``pytensor.function(inputs, outputs, mode="ESAT")`` compiles
+the graph as it was written, ``"ESAT_AFTER"`` what PyTensor's rewrites make of it. It needs PyTensor
+(``pip install esat[pytensor]``).
+
+============ =====================================================================
+steps        what rules are given, and the names of ops
+types        types and constants
+translation  builds a graph's nodes by a table of rules
+rules        the table; its parts are scalars, arrays, indexing, reductions, matrices, special, draws, control
+foreign      ops without a rule: PyTensor's own code, as a step of the program
+report       which ops those are
+linker       what PyTensor compiles with, and the two modes
+============ =====================================================================
+"""
+
+from __future__ import annotations
+
+from esat.frontend.pytensor.conversion import from_pytensor
+from esat.frontend.pytensor.linker import ESAT, ESAT_AFTER, ESATLinker, register
+from esat.frontend.pytensor.rules import RULES
+
+__all__ = ["ESAT", "ESAT_AFTER", "RULES", "ESATLinker", "from_pytensor"]
+
+register()

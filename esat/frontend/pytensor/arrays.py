@@ -1,0 +1,132 @@
+"""Rules of shapes, of arrays that are made, and of arrays that are joined and split."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from esat.errors import AssertionFailed, ShapeError
+from esat.frontend import elementwise as own
+from esat.frontend.creation import empty
+from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, number_of
+from esat.frontend.sequences import convolve
+from esat.frontend.shaping import repeat
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.control import assert_, specify_shape
+from esat.ops.creation import alloc, arange, eye
+from esat.ops.dimshuffle import dimshuffle
+from esat.ops.join import join
+from esat.ops.shape import size_of
+from esat.ops.vectors import as_sizes, make_vector, shape_vector
+from esat.ops.view import reshape
+
+
+def _arange(step: PyTensorStep) -> Variable:
+    start, stop, length = (cast(one, step.op.dtype) for one in step.operands)
+    return arange(start, stop, length, dtype=step.op.dtype)
+
+
+def _eye(step: PyTensorStep) -> Variable:
+    rows, columns, place = step.operands
+    return eye(rows, columns, place, dtype=step.op.dtype)
+
+
+def _specified(step: PyTensorStep) -> Variable:
+    """Sizes that are constants stand in types; those that are computed are compared when it runs."""
+    x, *sizes = step.operands
+    known = [None if size is None else number_of(size) for size in sizes]
+    computed = [
+        own.eq(size_of(x, axis), size)
+        for axis, size in enumerate(sizes)
+        if size is not None and known[axis] is None
+    ]
+    if computed:
+        x = assert_(
+            x, *computed, message="SpecifyShape: a size is not the one specified", error=AssertionFailed
+        )
+    return specify_shape(x, known)
+
+
+def _joined(step: PyTensorStep) -> Variable:
+    axis, operands = getattr(step.op, "axis", None), list(step.operands)
+    if axis is None:
+        axis = number_of(operands.pop(0))
+        if axis is None:
+            raise NoRuleError("an axis that is computed")
+    operands = [cast(one, step.dtype) for one in operands]
+    return operands[0] if len(operands) == 1 else join(operands, axis=axis)
+
+
+def _split(step: PyTensorStep) -> list[Variable]:
+    """Parts one after the other; all sizes together are that of the axis."""
+    axis, x, sizes = getattr(step.op, "axis", None), step.operands[0], step.operands[-1]
+    if axis is None:
+        axis = number_of(step.operands[1])
+        if axis is None:
+            raise NoRuleError("an axis that is computed")
+    lengths = as_sizes("split", sizes, step.op.len_splits)
+    total = lengths[0]
+    for length in lengths[1:]:
+        total = own.add(total, length)
+    complete = [own.ge(length, 0) for length in lengths]
+    message = "Split sizes do not sum to the size of the axis"
+    x = assert_(x, own.eq(total, size_of(x, axis)), *complete, message=message, error=ShapeError)
+    parts, begin = [], lengths[0] - lengths[0]
+    for length in lengths:
+        end = own.add(begin, length)
+        parts.append(x[(*[slice(None)] * axis, slice(begin, end))])
+        begin = end
+    return parts
+
+
+def _joined_axes(step: PyTensorStep) -> Variable:
+    x, begin, count = step.first, step.op.start_axis, step.op.n_axes
+    sizes = [size_of(x, axis) for axis in range(x.tensor_type.ndim)]
+    together: Any = 1
+    for size in sizes[begin : begin + count]:
+        together = own.mul(together, size)
+    return reshape(x, (*sizes[:begin], together, *sizes[begin + count :]))
+
+
+def _split_axis(step: PyTensorStep) -> Variable:
+    x, shape = step.operands
+    axis = step.op.axis
+    sizes = [size_of(x, place) for place in range(x.tensor_type.ndim)]
+    count = step.node.outputs[0].type.ndim - (len(sizes) - 1)
+    return reshape(x, (*sizes[:axis], *as_sizes("split_dims", shape, count), *sizes[axis + 1 :]))
+
+
+def _vector(step: PyTensorStep) -> Variable:
+    return make_vector([cast(one, step.op.dtype) for one in step.operands], step.op.dtype)
+
+
+def _repeated(step: PyTensorStep) -> Variable:
+    x, times = step.operands
+    return repeat(x, times, axis=step.op.axis)
+
+
+def _convolved(step: PyTensorStep) -> Variable:
+    full = number_of(step.operands[2])
+    if full is None:
+        raise NoRuleError("a mode that is computed")
+    return convolve(step.operands[0], step.operands[1], mode="full" if full else "valid")
+
+
+RULES: dict[str, Rule] = {
+    "ARange": _arange,
+    "Alloc": lambda step: alloc(*step.operands),
+    "AllocEmpty": lambda step: empty(tuple(step.operands), dtype=step.op.dtype),
+    "Convolve1d": _convolved,
+    "DimShuffle": lambda step: dimshuffle(step.first, tuple(step.op.new_order)),
+    "Eye": _eye,
+    "Join": _joined,
+    "JoinDims": _joined_axes,
+    "MakeVector": _vector,
+    "Repeat": _repeated,
+    "Reshape": lambda step: reshape(step.first, step.operands[1], ndim=step.op.ndim),
+    "Shape": lambda step: shape_vector(step.first),
+    "Shape_i": lambda step: size_of(step.first, step.op.i),
+    "SpecifyShape": _specified,
+    "Split": _split,
+    "SplitDims": _split_axis,
+}

@@ -1,0 +1,88 @@
+"""The rule of Blockwise, which applies an op to each part of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from esat.errors import ShapeError
+from esat.frontend import reductions
+from esat.frontend.batching import vectorize
+from esat.frontend.pytensor.foreign import Foreign
+from esat.frontend.pytensor.indexing import index_of
+from esat.frontend.pytensor.matrices import MATRIX_RULES
+from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, label
+from esat.graph.constants import constant
+from esat.graph.registry import op_named
+from esat.graph.traversal import toposort
+from esat.graph.variables import Constant, Variable
+from esat.ops.batching import repeated
+from esat.ops.contraction import matmul
+from esat.ops.control import assert_
+from esat.ops.shape import size_of
+from esat.ops.view import expand_dims, squeeze
+
+_LEAST = -1
+"""No size is less, nor the number that stands for one that is to be found."""
+
+
+def _blockwise(step: PyTensorStep) -> Any:
+    """Products and functions of matrices take batches themselves; other ops are applied to an element, and
+    that graph is made one of the batch."""
+    core, name = step.op.core_op, type(step.op.core_op).__name__
+    if name == "Dot":
+        return matmul(*step.operands)
+    if name in MATRIX_RULES:
+        return MATRIX_RULES[name](replace(step, op=core))
+    batch = step.node.inputs[0].type.ndim - len(step.op.inputs_sig[0])
+    if name == "Subtensor" and all(one.type.ndim == 0 for one in step.node.inputs[1:]):
+        return step.first[(*[slice(None)] * batch, *index_of(core, step.operands[1:]))]
+    operands = _without_batches_of_sizes(name, step.operands, batch)
+    elements = [one.type.clone(shape=one.type.shape[batch:])() for one in step.node.inputs]
+    return _in_batches(step, core.make_node(*elements), operands, batch)
+
+
+def _without_batches_of_sizes(name: str, operands: Sequence[Variable], batch: int) -> list[Variable]:
+    """Operands, of those that are sizes one for the whole batch: all are equal, or there would be no array of
+    the results."""
+    begin = {"ARange": 0, "Alloc": 1, "Reshape": 1}.get(name)
+    if begin is None or (name == "ARange" and any(one.tensor_type.kind == "f" for one in operands)):
+        return list(operands)
+    axes = tuple(range(batch))
+    found = list(operands[:begin])
+    for operand in operands[begin:]:
+        if all(operand.tensor_type.broadcastable[:batch]):
+            found.append(operand)
+            continue
+        common = reductions.max(operand, axis=axes, keepdims=True, initial=_LEAST)
+        equal = op_named("eq")(operand, common)
+        found.append(assert_(common, equal, message=f"{name}: sizes differ within a batch", error=ShapeError))
+    return found
+
+
+def _in_batches(step: PyTensorStep, node: Any, operands: Sequence[Variable], depth: int) -> list[Variable]:
+    """The results of a node for operands with so many axes of batches in front."""
+    if not depth:
+        found = step.translate(node, operands)
+        if any(isinstance(one.op, Foreign) for one in toposort(found, stop=set(operands))):
+            raise NoRuleError(f"batches of {label(node.op)}")
+        return found
+    elements, batches = [], {}
+    for operand in operands:
+        type = operand.tensor_type
+        if type.broadcastable[0]:
+            known = constant(operand.data[0]) if isinstance(operand, Constant) else None
+            elements.append(squeeze(operand, 0) if known is None else known)
+            continue
+        element = type.with_shape(type.shape[1:]).make_variable()
+        elements.append(element)
+        batches[element] = operand
+    results = _in_batches(step, node, elements, depth - 1)
+    if not batches:
+        return [expand_dims(one, 0) for one in results]
+    size = size_of(next(iter(batches.values())), 0)
+    return [one if flag else repeated(one, size) for one, flag in vectorize(results, batches)]
+
+
+RULES: dict[str, Rule] = {"Blockwise": _blockwise}

@@ -1,0 +1,149 @@
+"""Ops of PyTensor's that have no form here, as steps of a program: their own code runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+from pytensor.graph.op import Op as PyTensorOp
+from pytensor.tensor.random.type import RandomGeneratorType
+
+from esat.frontend.pytensor.steps import PyTensorStep, label
+from esat.frontend.pytensor.types import as_pytensor, type_of
+from esat.graph.op import Family, Op
+from esat.graph.random_type import RandomType
+from esat.graph.types import TensorType, Type
+from esat.graph.variables import Variable
+from esat.records import record
+
+
+@record(frozen=True, eq=False, repr=False)
+class Foreign(Op):
+    """A node of PyTensor's, which computes as its op does.
+
+    Attributes
+    ----------
+    call
+        The node with what it is compared by.
+    name
+        Of the op.
+    """
+
+    call: ForeignCall
+    name: str = ""
+    constructor: str = field(default="PyTensorOp", init=False)
+    family: Family = field(default=Family.LIBRARY, init=False)
+    host_only: str = field(default="PyTensor runs it", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.call,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        return self.call.results
+
+    def perform(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        return self.call(inputs)
+
+
+class ForeignCall:
+    """Runs a node of PyTensor's on values of esat's. Two are equal where op, types and constants are.
+
+    Parameters
+    ----------
+    node
+        PyTensor's.
+    places
+        Of its inputs, those whose values are given; others are constants, or None.
+    """
+
+    def __init__(self, node: Any, places: Sequence[int]) -> None:
+        self.node = node
+        self.places = tuple(places)
+        self.results = tuple(type_of(variable) for variable in node.outputs)
+        self._fixed = [getattr(variable, "data", None) for variable in node.inputs]
+        overwritten = {place for places in node.op.destroy_map.values() for place in places}
+        self._overwritten = tuple(sorted(overwritten & set(self.places)))
+        self._lock = threading.Lock()
+        self._thunk: Any = None
+        fixed = tuple(variable for place, variable in enumerate(node.inputs) if place not in set(self.places))
+        self._key = (node.op, tuple(variable.type for variable in node.inputs), self.places, fixed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ForeignCall) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        values = list(self._fixed)
+        for place, value in zip(self.places, inputs, strict=True):
+            values[place] = self._given(place, value)
+        try:
+            results = self._performed(values)
+        except Exception as error:
+            error.pytensor_node = self.node  # type: ignore[attr-defined] # the linker names it
+            raise
+        given = [value for value in values if isinstance(value, np.ndarray)]
+        return tuple(_taken(*pair, given) for pair in zip(results, self.results, strict=True))
+
+    def _given(self, place: int, value: Any) -> Any:
+        variable = self.node.inputs[place]
+        if isinstance(variable.type, RandomGeneratorType):
+            return np.random.Generator(value.copy().bit_generator)
+        if place in self._overwritten:
+            value = value.copy()
+        return as_pytensor(variable, value)
+
+    def _performed(self, values: Sequence[Any]) -> list[Any]:
+        node = self.node
+        if _has_perform(node.op):
+            storage: list[list[Any]] = [[None] for _ in node.outputs]
+            node.op.perform(node, list(values), storage)
+            return [cell[0] for cell in storage]
+        with self._lock:  # there is one place for each value
+            if self._thunk is None:
+                cells = {variable: [None] for variable in (*node.inputs, *node.outputs)}
+                computed = {variable: [variable.owner is None] for variable in cells}
+                self._thunk = node.op.make_thunk(node, cells, computed, [], impl="py"), cells
+            thunk, cells = self._thunk
+            for variable, value in zip(node.inputs, values, strict=True):
+                cells[variable][0] = value
+            thunk()
+            results = [cells[variable][0] for variable in node.outputs]
+            for cell in cells.values():
+                cell[0] = None
+        return results
+
+
+def _has_perform(op: Any) -> bool:
+    """Whether an op computes by its ``perform`` alone; loops and inner functions are compiled first."""
+    own = type(op).make_thunk is PyTensorOp.make_thunk or not hasattr(op, "fgraph")
+    return own and type(op).perform is not PyTensorOp.perform
+
+
+def _taken(value: Any, type: Type, given: Sequence[Any]) -> Any:
+    """A result as a value of esat's that shares no memory with an operand."""
+    if isinstance(type, RandomType):
+        return type.filter(value)
+    if not isinstance(type, TensorType):
+        return type.filter(value)
+    array = np.asarray(value, dtype=type.dtype)
+    return array.copy() if any(np.shares_memory(array, one) for one in given) else array
+
+
+def foreign(step: PyTensorStep) -> list[Variable]:
+    """The results of a node that PyTensor runs.
+
+    Raises
+    ------
+    NoRuleError
+        Where a result, or an operand, has no type in esat.
+    """
+    places = [place for place, operand in enumerate(step.operands) if operand is not None]
+    for place in places:
+        type_of(step.node.inputs[place])
+    op = Foreign(ForeignCall(step.node, places), f"pytensor.{label(step.op)}")
+    return list(op.make_node(*(step.operands[place] for place in places)).outputs)

@@ -1,0 +1,84 @@
+"""Rules of parts of arrays, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytensor.tensor.subtensor import indices_from_subtensor
+
+from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor
+from esat.frontend.matrices import diagonal
+from esat.frontend.places import ravel_multi_index
+from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
+from esat.frontend.searching import nonzero, unravel_index
+from esat.graph.variables import Constant, Variable
+from esat.ops.cast import cast
+from esat.ops.diagonal import diagonal as diagonal_of_axes
+from esat.ops.index.advanced import advanced_subtensor
+from esat.ops.index.basic import is_basic, subtensor
+from esat.ops.vectors import as_sizes
+
+
+def index_of(op: Any, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """The index of an op that reads or writes a part, of the operands for it."""
+    return tuple(map(_entry, indices_from_subtensor(operands, op.idx_list)))
+
+
+def _entry(entry: Any) -> Any:
+    if isinstance(entry, slice):
+        return slice(*(_entry(bound) for bound in (entry.start, entry.stop, entry.step)))
+    if isinstance(entry, Constant) and entry.tensor_type.ndim == 0:
+        if entry.tensor_type.dtype == "bool":
+            raise NoRuleError("a single bool as an index")
+        return int(entry.data)
+    return entry
+
+
+def _part(step: PyTensorStep) -> Variable:
+    return getitem(step.first, index_of(step.op, step.operands[1:]))
+
+
+def _written(step: PyTensorStep) -> Variable:
+    """The part is not read; an op of its own says which it is."""
+    target, value, *numbers = step.operands
+    index = index_of(step.op, numbers)
+    part = subtensor(target, index) if is_basic(index) else advanced_subtensor(target, index)
+    value = cast(value, target.tensor_type.dtype)
+    if step.op.set_instead_of_inc:
+        return set_subtensor(part, value)
+    if getattr(step.op, "ignore_duplicates", False):
+        return set_subtensor(part, part + value)
+    return inc_subtensor(part, value)
+
+
+def _diagonal(step: PyTensorStep) -> Variable:
+    op = step.op
+    if (op.axis1, op.axis2) == (0, 1) and step.first.tensor_type.ndim == 2:
+        return diagonal(step.first, offset=op.offset)
+    return diagonal_of_axes(step.first, op.offset, op.axis1, op.axis2)
+
+
+def _unraveled(step: PyTensorStep) -> Any:
+    if step.op.order != "C":
+        raise NoRuleError("an order of columns first")
+    places, sizes = step.operands
+    return unravel_index(places, as_sizes("unravel_index", sizes, len(step.node.outputs)))
+
+
+def _raveled(step: PyTensorStep) -> Variable:
+    *index, sizes = step.operands
+    sizes = as_sizes("ravel_multi_index", sizes, len(index))
+    return ravel_multi_index(tuple(index), sizes, mode=step.op.mode, order=step.op.order)
+
+
+RULES: dict[str, Rule] = {
+    "AdvancedIncSubtensor": _written,
+    "AdvancedSubtensor": _part,
+    "ExtractDiag": _diagonal,
+    "IncSubtensor": _written,
+    "Nonzero": lambda step: nonzero(step.first),
+    "RavelMultiIndex": _raveled,
+    "Subtensor": _part,
+    "UnravelIndex": _unraveled,
+}

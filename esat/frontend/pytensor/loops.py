@@ -1,0 +1,98 @@
+"""The rule of Scan: loops of a number of steps whose states are arrays, as loops of esat's.
+
+PyTensor runs those that end by a condition, whose states are random generators, or that write at several
+places of their states, as its gradients of loops do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, number_of
+from esat.frontend.pytensor.types import type_of
+from esat.graph.types import TensorType
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.join import join
+from esat.ops.loops.parts import LoopParts
+from esat.ops.shape import known_size, size_of
+
+
+def _scan(step: PyTensorStep) -> list[Variable]:
+    op, info = step.op, step.op.info
+    for refused, what in (
+        (info.as_while, "a loop that ends by a condition"),
+        (info.n_mit_mot, "a loop that writes at several places of its states"),
+        (info.n_untraced_sit_sot, "a loop whose state is no array"),
+    ):
+        if refused:
+            raise NoRuleError(what)
+    inner, outer = op.fgraph, step.operands
+    steps = cast(outer[0], "int64")
+    lags = [tuple(taps) for taps in (*info.mit_sot_in_slices, *info.sit_sot_in_slices)]
+    if any(tap >= 0 for taps in lags for tap in taps):
+        raise NoRuleError("a loop whose states are read before they are computed")
+    buffers = [*op.outer_mitsot(outer), *op.outer_sitsot(outer)]
+    sequences = {
+        _stand_in(own): one
+        for own, one in zip(op.inner_seqs(inner.inputs), op.outer_seqs(outer), strict=True)
+    }
+    constants = op.outer_non_seqs(outer)
+    if not all(isinstance(one.type, TensorType) for one in (*sequences.values(), *constants)):
+        raise NoRuleError("a loop over what is no array")
+    groups = [*op.inner_mitsot_grouped(inner.inputs), *([own] for own in op.inner_sitsot(inner.inputs))]
+    states = [_state(group, taps, buffer) for group, taps, buffer in zip(groups, lags, buffers, strict=True)]
+    read = [
+        state[tap - min(taps)] for state, taps in zip(map(list, states), lags, strict=True) for tap in taps
+    ]
+    results = step.inline(inner, [*sequences, *read, *constants])
+    parts = LoopParts(
+        steps,
+        {own: first for state in states for own, first in state.items()},
+        [after for state, new in zip(states, results, strict=False) for after in (*list(state)[1:], new)],
+        results,
+        {own: one[:steps] for own, one in sequences.items()},
+    )
+    parts.close()
+    traces = parts.node().outputs[parts.count_of_results() :]
+    lengths = op.outer_nitsot(outer)
+    return [
+        *(_buffered(*one, steps) for one in zip(buffers, states, traces, strict=False)),
+        *(_last(trace, length) for trace, length in zip(traces[len(states) :], lengths, strict=True)),
+    ]
+
+
+def _stand_in(variable: Any) -> Variable:
+    """A variable of the loop's body for one of PyTensor's."""
+    return type_of(variable).make_variable(variable.name)
+
+
+def _state(group: Sequence[Any], taps: Sequence[int], buffer: Variable) -> dict[Variable, Variable]:
+    """The latest values of a state, the oldest first, as variables of the body, with their first values."""
+    return {_stand_in(group[0]): buffer[place] for place in range(-min(taps))}
+
+
+def _buffered(
+    buffer: Variable, state: dict[Variable, Variable], trace: Variable, steps: Variable
+) -> Variable:
+    """A state's values in the buffer that they are kept in: the last ones, where it is shorter than all."""
+    length, count = size_of(buffer, 0), known_size(steps)
+    room = known_size(length)
+    spare = None if room is None or count is None else room - count - len(state)
+    values = [buffer[: len(state)], trace]
+    if spare is None or spare > 0:
+        values.append(buffer[len(state) + steps :])
+    whole = join(values, 0)
+    return whole if spare == 0 else whole[size_of(whole, 0) - length :]
+
+
+def _last(trace: Variable, length: Variable) -> Variable:
+    """The last rows, of which so many are kept."""
+    count, wanted = known_size(size_of(trace, 0)), number_of(length)
+    if wanted is not None and count == wanted:
+        return trace
+    return trace[size_of(trace, 0) - cast(length, "int64") :]
+
+
+RULES: dict[str, Rule] = {"Scan": _scan}

@@ -1,0 +1,184 @@
+"""Rules of linear algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from esat.frontend import eigenvalues, reductions
+from esat.frontend import linalg_functions as linalg
+from esat.frontend.creation import tril, triu
+from esat.frontend.linear import batched_dot, dot, kron, outer
+from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
+from esat.frontend.searching import where
+from esat.frontend.shaping import matrix_transpose
+from esat.graph.registry import op_named
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.diagonal import diagonal
+from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
+from esat.ops.sorting import argsort
+from esat.ops.view import expand_dims, squeeze
+
+# ---- products
+
+
+def _gemv(step: PyTensorStep) -> Any:
+    y, alpha, matrix, x, beta = step.operands
+    return beta * y + alpha * dot(matrix, x)
+
+
+def _gemm(step: PyTensorStep) -> Any:
+    z, alpha, left, right, beta = step.operands
+    return beta * z + alpha * dot(left, right)
+
+
+def _ger(step: PyTensorStep) -> Any:
+    matrix, alpha, x, y = step.operands
+    return matrix + alpha * outer(x, y)
+
+
+# ---- factors
+
+
+def _cholesky(step: PyTensorStep) -> Variable:
+    """NaN in all elements of a factor that there is not. Of the triangles that which is read."""
+    return linalg.cholesky(step.first, upper=not step.op.lower, on_error="nan")
+
+
+def _lu(step: PyTensorStep) -> list[Variable]:
+    if getattr(step.op, "p_indices", False):
+        raise NoRuleError("a permutation as indices")
+    return list(linalg.lu(step.first, permute_l=step.op.permute_l))
+
+
+def _packed(step: PyTensorStep) -> list[Variable]:
+    """LAPACK's getrf: both factors in one matrix, of NaN where it is singular, and the exchanges of rows."""
+    permutation, lower, upper = linalg.lu(step.first)
+    packed = op_named("add")(tril(lower, -1), upper)
+    singular = reductions.any(op_named("eq")(diagonal(upper, 0, -2, -1), 0), axis=-1)
+    order = reductions.argmax(permutation, axis=-2)
+    return [where(expand_dims(singular, (-2, -1)), np.nan, packed), cast(PIVOTS_OF_ORDER(order), "int32")]
+
+
+def _permutation(step: PyTensorStep) -> Variable:
+    order: Variable = ORDER_OF_PIVOTS(step.first)
+    return order if step.op.inverse else argsort(order)
+
+
+def _qr(step: PyTensorStep) -> Any:
+    if step.op.pivoting or step.op.mode not in ("full", "economic"):
+        raise NoRuleError("pivoting" if step.op.pivoting else f"mode {step.op.mode!r}")
+    return linalg.qr(step.first, mode="complete" if step.op.mode == "full" else "reduced")
+
+
+def _svd(step: PyTensorStep) -> Any:
+    return linalg.svd(step.first, full_matrices=step.op.full_matrices, compute_uv=step.op.compute_uv)
+
+
+def _triangle(step: PyTensorStep) -> Literal["L", "U"]:
+    if len(step.operands) != 1:
+        raise NoRuleError("a generalized problem")
+    return "L" if getattr(step.op, "lower", True) else "U"
+
+
+def _eigh(step: PyTensorStep) -> list[Variable]:
+    return list(eigenvalues.eigh(step.first, _triangle(step)))
+
+
+def _eigvalsh(step: PyTensorStep) -> Variable:
+    return eigenvalues.eigvalsh(step.first, _triangle(step))
+
+
+def _block_diagonal(step: PyTensorStep) -> Variable:
+    if any(one.tensor_type.ndim != 2 for one in step.operands):
+        raise NoRuleError("blocks in batches")
+    return linalg.block_diag(*step.operands)
+
+
+# ---- systems
+
+
+def _by_columns(solve: Callable[[PyTensorStep, Variable, Variable], Variable]) -> Rule:
+    """A system whose right side is a vector, or a matrix."""
+
+    def rule(step: PyTensorStep) -> Variable:
+        matrix, sides = step.operands
+        if step.op.b_ndim == 1:
+            return squeeze(solve(step, matrix, expand_dims(sides, -1)), -1)
+        return solve(step, matrix, sides)
+
+    return rule
+
+
+def _solve(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
+    kind = {"general": "gen", "positive definite": "pos", "symmetric": "sym", "hermitian": "her"}.get(
+        step.op.assume_a, step.op.assume_a
+    )
+    if kind in ("upper triangular", "lower triangular"):
+        return linalg.solve_triangular(matrix, sides, lower=kind.startswith("lower"))
+    if kind == "gen":
+        return linalg.solve(matrix, sides)
+    if kind not in ("sym", "her", "pos"):
+        raise NoRuleError(f"assume_a={step.op.assume_a!r}")
+    lower = bool(getattr(step.op, "lower", False))
+    conjugated = kind != "sym" and matrix.tensor_type.kind == "c"
+    whole = _both_triangles(matrix, lower, conjugated)
+    if kind == "pos":
+        return linalg.cho_solve((linalg.cholesky(whole), True), sides)
+    return linalg.solve(whole, sides)
+
+
+def _both_triangles(matrix: Variable, lower: bool, conjugated: bool) -> Variable:
+    """A symmetric or Hermitian matrix, of one of its triangles."""
+    part = tril(matrix) if lower else triu(matrix)
+    other = matrix_transpose(tril(matrix, -1) if lower else triu(matrix, 1))
+    if conjugated:
+        other = op_named("conj")(other)
+    whole: Variable = op_named("add")(part, other)
+    return whole
+
+
+def _solve_triangular(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
+    return linalg.solve_triangular(matrix, sides, lower=step.op.lower, unit_diagonal=step.op.unit_diagonal)
+
+
+def _cholesky_solve(step: PyTensorStep, factor: Variable, sides: Variable) -> Variable:
+    return linalg.cho_solve((factor, step.op.lower), sides)
+
+
+MATRIX_RULES: dict[str, Rule] = {
+    "BlockDiagonal": _block_diagonal,
+    "Cholesky": _cholesky,
+    "CholeskySolve": _by_columns(_cholesky_solve),
+    "Det": lambda step: linalg.det(step.first),
+    "Eig": lambda step: list(eigenvalues.eig(step.first)),
+    "Eigh": _eigh,
+    "Eigvalsh": _eigvalsh,
+    "Expm": lambda step: linalg.expm(step.first),
+    "LU": _lu,
+    "LUFactor": _packed,
+    "MatrixInverse": lambda step: linalg.inv(step.first),
+    "MatrixPinv": lambda step: linalg.pinv(step.first, hermitian=step.op.hermitian),
+    "PivotToPermutations": _permutation,
+    "QR": _qr,
+    "SLogDet": lambda step: list(linalg.slogdet(step.first)),
+    "SVD": _svd,
+    "Solve": _by_columns(_solve),
+    "SolveTriangular": _by_columns(_solve_triangular),
+}
+"""Rules that hold of batches of matrices as well."""
+
+RULES: dict[str, Rule] = {
+    **MATRIX_RULES,
+    "BatchedDot": lambda step: batched_dot(*step.operands),
+    "Dot": lambda step: dot(*step.operands),
+    "Dot22": lambda step: dot(*step.operands),
+    "Dot22Scalar": lambda step: dot(*step.operands[:2]) * step.operands[2],
+    "Gemm": _gemm,
+    "Gemv": _gemv,
+    "Ger": _ger,
+    "KroneckerProduct": lambda step: kron(*step.operands),
+}

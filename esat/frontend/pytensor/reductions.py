@@ -1,0 +1,118 @@
+"""Rules of what reduces axes, runs along one, or orders it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from esat.frontend import elementwise as own
+from esat.frontend import reductions
+from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, label, number_of
+from esat.frontend.searching import where
+from esat.graph.constants import constant
+from esat.graph.variables import Variable
+from esat.ops.cast import cast
+from esat.ops.cumulative import cumprod, cumsum
+from esat.ops.searching import searchsorted
+from esat.ops.sorting import argsort, sort
+from esat.ops.view import reshape, transpose
+
+
+def _reduction(step: PyTensorStep) -> Variable:
+    op, x = step.op, step.first
+    kind = type(op.scalar_op).__name__
+    axis = None if op.axis is None else tuple(op.axis)
+    if axis == () or x.tensor_type.ndim == 0:
+        return cast(x, step.dtype)
+    if kind in ("Add", "Mul", "MulWithoutZeros"):
+        return _folded(step, kind, axis)
+    if kind in ("AND", "OR"):
+        if x.tensor_type.dtype != "bool":
+            raise NoRuleError("bits of integers are not reduced")
+        return (reductions.all if kind == "AND" else reductions.any)(x, axis=axis)
+    if kind.endswith("Maximum") or kind.endswith("Minimum"):
+        extremum = reductions.max if kind.endswith("Maximum") else reductions.min
+        if not getattr(op, "initial", False):
+            return extremum(x, axis=axis)
+        return extremum(x, axis=axis, initial=_least(x, largest=kind.endswith("Minimum")))
+    raise NoRuleError(f"{label(op.scalar_op)} is not reduced")
+
+
+def _folded(step: PyTensorStep, kind: str, axis: Any) -> Variable:
+    dtype = getattr(step.op, "acc_dtype", None) or step.dtype
+    x = cast(step.first, dtype)
+    if kind == "Add":
+        return reductions.sum(x, axis=axis, dtype=dtype)
+    if kind == "MulWithoutZeros":
+        x = cast(where(own.eq(x, 0), 1, x), dtype)
+    return reductions.prod(x, axis=axis, dtype=dtype)
+
+
+def _least(x: Variable, largest: bool) -> Any:
+    """What changes no maximum, or no minimum."""
+    dtype = x.tensor_type.numpy_dtype
+    if dtype.kind == "b":
+        return largest
+    if dtype.kind == "f":
+        return np.inf if largest else -np.inf
+    if dtype.kind == "c":
+        raise NoRuleError("an order of complex numbers")
+    return np.iinfo(dtype).max if largest else np.iinfo(dtype).min
+
+
+def _argmax(step: PyTensorStep) -> Variable:
+    x, axes = step.first, step.op.axis
+    rank = x.tensor_type.ndim
+    if rank == 0:
+        return constant(np.int64(0))
+    chosen = range(rank) if axes is None else sorted(axis % rank for axis in axes)
+    if len(chosen) == rank:
+        return reductions.argmax(x)
+    if len(chosen) == 1:
+        return reductions.argmax(x, axis=chosen[0])
+    kept = [axis for axis in range(rank) if axis not in chosen]
+    together = transpose(x, (*kept, *chosen))
+    lines = reshape(together, (*(together.shape[place] for place in range(len(kept))), -1))
+    return reductions.argmax(lines, axis=len(kept))
+
+
+def _running(step: PyTensorStep) -> Variable:
+    accumulate = cumsum if step.op.mode == "add" else cumprod
+    return accumulate(step.first, axis=step.op.axis, dtype=step.dtype)
+
+
+def _axis(step: PyTensorStep) -> int | None:
+    """Of a sort: a property of the op, or its second operand."""
+    if hasattr(step.op, "axis"):
+        axis: int | None = step.op.axis
+        return axis
+    if step.operands[1] is None:
+        return None
+    found = number_of(step.operands[1])
+    if found is None:
+        raise NoRuleError("an axis that is computed")
+    return found
+
+
+def _ordered(function: Any) -> Rule:
+    def rule(step: PyTensorStep) -> Any:
+        kind = step.op.kind if step.op.kind == "stable" else None
+        return function(step.first, axis=_axis(step), kind=kind)
+
+    return rule
+
+
+def _places_in(step: PyTensorStep) -> Variable:
+    sorter = step.operands[2] if len(step.operands) > 2 else None
+    return searchsorted(step.first, step.operands[1], side=step.op.side, sorter=sorter)
+
+
+RULES: dict[str, Rule] = {
+    "ArgSortOp": _ordered(argsort),
+    "Argmax": _argmax,
+    "CAReduce": _reduction,
+    "CumOp": _running,
+    "SearchsortedOp": _places_in,
+    "SortOp": _ordered(sort),
+}

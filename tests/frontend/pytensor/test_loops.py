@@ -1,0 +1,92 @@
+"""Scan: loops of a number of steps are esat's, others PyTensor's."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.scan.utils import until
+
+from frontend.pytensor.peer import compared, variable
+
+X = np.random.default_rng(2).normal(size=6)
+M = np.random.default_rng(3).normal(size=(6, 3))
+
+
+def scan(function, **options):
+    return pytensor.scan(function, return_updates=False, **options)
+
+
+LOOPS = {
+    "sum": lambda x, m: scan(lambda v, s: s * 0.5 + v, sequences=x, outputs_info=pt.zeros(())),
+    "map": lambda x, m: scan(lambda v: pt.exp(v) * x.sum(), sequences=x),
+    "rows": lambda x, m: scan(lambda row, s: pt.tanh(row + s), sequences=m, outputs_info=pt.zeros(3)),
+    "steps": lambda x, m: scan(lambda s: s * 2, outputs_info=x, n_steps=5),
+    "two lags": lambda x, m: scan(
+        lambda v, s2, s1: s1 + 0.5 * s2 + v,
+        sequences=x,
+        outputs_info=[{"initial": pt.stack([x[0], x[1]]), "taps": [-2, -1]}],
+    ),
+    "one distant lag": lambda x, m: scan(
+        lambda v, s3: s3 * 0.5 + v, sequences=x, outputs_info=[{"initial": x[:3], "taps": [-3]}]
+    ),
+    "taps of sequences": lambda x, m: scan(
+        lambda old, new: new - old, sequences={"input": x, "taps": [-1, 0]}
+    ),
+    "reversed": lambda x, m: scan(
+        lambda v, s: s + v, sequences=x, outputs_info=pt.zeros(()), go_backwards=True
+    ),
+    "constants": lambda x, m: scan(
+        lambda v, s, w: w @ s + v, sequences=x, outputs_info=pt.ones(3), non_sequences=m[:3]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("known", [False, True])
+def test_loops_of_a_number_of_steps(name, known):
+    """All values, the last one, and the last two, for which PyTensor keeps no more than it needs."""
+    x, m = variable(X, known), variable(M, known)
+    found = LOOPS[name](x, m)
+    compared([x, m], [found], [X, M])
+    compared([x, m], [found[-1]], [X, M])
+    compared([x, m], [found[-2:], found[1:3]], [X, M])
+
+
+def test_several_states_and_results():
+    x = variable(X)
+    total, product, squares = scan(
+        lambda v, s, p: (s + v, p * (s + 1), v**2),
+        sequences=x,
+        outputs_info=[pt.zeros(()), pt.ones(()), None],
+    )
+    compared([x], [total, product[-1], squares], [X])
+
+
+def test_a_computed_number_of_steps():
+    x, n = variable(X), pt.lscalar("n")
+    found = scan(lambda s: s * 2 + 1, outputs_info=x, n_steps=n)
+    for steps in (1, 4):
+        compared([x, n], [found, found[-1]], [X, np.int64(steps)])
+
+
+def test_gradients_and_conditions_by_pytensor():
+    x = variable(X)
+    found = scan(lambda v, s: pt.tanh(s * 0.5 + v), sequences=x, outputs_info=pt.zeros(()))
+    compared([x], [pytensor.grad(found[-1], x), pytensor.grad(found.sum(), x)], [X], foreign=("Scan",))
+    ending = scan(lambda s: (s * 2, until(s > 20)), outputs_info=pt.ones(()), n_steps=50)
+    compared([x], [ending[-1] * x], [X], foreign=("Scan",))
+
+
+def test_states_that_are_generators_by_pytensor():
+    rng = pytensor.shared(np.random.default_rng(4))
+
+    def step(state):
+        after, draw = pt.random.normal(rng=state).owner.outputs
+        return after, draw
+
+    compared(
+        [],
+        [pytensor.scan(step, outputs_info=[rng, None], n_steps=4, return_updates=False)[1]],
+        [],
+        foreign=("Scan",),
+    )
