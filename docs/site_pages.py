@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import pickle
@@ -48,6 +49,7 @@ def write(folder: Path, rules: Sequence[Rule], kept: Path) -> None:
         "ops.md": ops_page(),
         "modes.md": modes_page(),
         "errors.md": errors_page(),
+        "pytensor_ops.md": pytensor_page(),
         **dict(rule_pages(rules, kept)),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -181,6 +183,35 @@ def _op_cells(op: esat.Op) -> list[str]:
         gradient = {None: "no", "zero": "zero"}.get(op.gradient, "yes")  # type: ignore[arg-type]
         flops, kernel = f"{op.flops:g}", "library" if op.code is None else "loop"
     return [f"`{op.name}`", f"`{op.constructor}`", op.family.value, op.typing, gradient, flops, kernel]
+
+
+def pytensor_page() -> str:
+    """A table of PyTensor's ops that have a rule, by the modules of rules; read as text, without PyTensor."""
+    folder = Path(esat.__file__).parent / "frontend" / "pytensor"
+    rows = []
+    for path in sorted(folder.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tables = [node.value for node in tree.body if isinstance(node, ast.AnnAssign)]
+        keys = {
+            key.value
+            for table in tables
+            if isinstance(table, ast.Dict)
+            for key in table.keys
+            if isinstance(key, ast.Constant)
+        }
+        names = sorted(str(key) for key in keys if isinstance(key, str) and key[0].isalpha())
+        about = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
+        if about.startswith("Rule") or about.startswith("The rule"):
+            rows.append(f"| {about} | {', '.join(f'`{name}`' for name in names)} |")
+    return f"""# Table of PyTensor's ops
+
+Names of classes of ops, of scalar ops, and of random variables that run natively, or as steps of esat's own.
+PyTensor runs all others, and options that a rule refuses; a function's report names them.
+
+| rules | ops |
+|---|---|
+{chr(10).join(rows)}
+"""
 
 
 # ---- rules
