@@ -11,7 +11,8 @@ from numba.core import types
 
 from esat.codegen import vector_math
 from esat.codegen.llvm import scalar
-from esat.ops.elementwise.code import CODE_DTYPES, SCALAR_HELPERS, VECTOR_MATH
+from esat.codegen.llvm.scipy_calls import scipy_function
+from esat.ops.elementwise.code import CODE_DTYPES, SCALAR_HELPERS, SCIPY_FUNCTIONS, VECTOR_MATH
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _PYTHON = frozenset(["and", "or", "not", "True", "False"])
@@ -51,6 +52,10 @@ def _meaning(name: str, dtype: str) -> tuple[str, object]:
         if not dtype.startswith("float"):
             raise KeyError(name)
         return f"{name}_{dtype}", vector_math.function(_INVERSE.sub("a", name), int(dtype[-2:]))
+    if name in SCIPY_FUNCTIONS:
+        if not dtype.startswith("float"):
+            raise KeyError(name)
+        return f"{name}_{dtype}", scipy_function(name, int(dtype[-2:]))
     if name in SCALAR_HELPERS:
         return name, getattr(scalar, name)
     if name in _NUMBERS:

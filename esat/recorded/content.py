@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from llvmlite import binding
 
+from esat.codegen.ground import scipy_functions
 from esat.codegen.ground.draws import DrawLine, IntegersLine
 from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
 from esat.codegen.ground.machine_text import HostFunction, engine_of, initialize
@@ -256,13 +257,20 @@ class _Decoder:
         """The address of a kernel, and what owns its code."""
         for name in kernel["imported"]:
             if binding.address_of_symbol(name) is None:
-                if name not in kernel["shared"]:
-                    raise CompileError(f"recorded code calls {name}, which is nowhere")
-                engine = engine_of(self._part(*kernel["shared"][name]))
-                _shared.append(engine)
-                binding.add_symbol(name, engine.get_function_address(name))
+                binding.add_symbol(name, self._address(name, kernel["shared"]))
         engine = engine_of(self._part(*kernel["object"]))
         return int(engine.get_function_address(kernel["symbol"])), engine
+
+    def _address(self, name: str, shared: Mapping[str, Sequence[int]]) -> int:
+        """Of a function that a kernel calls."""
+        if name not in shared:
+            address = scipy_functions.address_named(name)
+            if not address:
+                raise CompileError(f"recorded code calls {name}, which is nowhere")
+            return address
+        engine = engine_of(self._part(*shared[name]))
+        _shared.append(engine)
+        return int(engine.get_function_address(name))
 
     def _block(self, size: int, shift: int, part: Sequence[int] | None) -> np.ndarray[Any, Any]:
         memory = np.empty(size + 2 * _BOUNDARY, np.uint8)

@@ -14,6 +14,7 @@ from llvmlite import binding
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
+from esat.codegen.ground import scipy_functions
 from esat.codegen.ground.llvm_machine import target_machine
 from esat.codegen.ground.machine_text import engine_of
 from esat.codegen.ground.target import Target
@@ -137,7 +138,7 @@ def _provide(names: Iterable[str]) -> None:
     """Make names known to all engines: of themselves they see those of the process only."""
     for name in names:
         if binding.address_of_symbol(name) is None:
-            address = _address_in_numba(name)
+            address = scipy_functions.address_named(name) or _address_in_numba(name)
             if not address:
                 raise CompileError(f"the machine code of a kernel calls {name}, which is nowhere")
             binding.add_symbol(name, address)

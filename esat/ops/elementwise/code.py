@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from esat.records import record
 
@@ -42,6 +44,14 @@ VECTOR_MATH = frozenset(
     ]
 )
 """Names of vectorized functions of floats that templates may call."""
+
+SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
+    dict.fromkeys(("psi", "gamma", "erfinv", "erfcinv", "ndtri", "log_ndtr"), 1)
+    | dict.fromkeys(("i0", "i0e", "i1", "i1e", "j0", "j1"), 1)
+    | dict.fromkeys(("gammainc", "gammaincc", "betaln"), 2)
+    | {"betainc": 3}
+)
+"""Names of functions of floats that are SciPy's, and how many operands they have."""
 
 SCALAR_HELPERS = frozenset(
     [
@@ -83,7 +93,7 @@ CODE_DTYPES = (
 )  # fmt: skip
 """Dtypes that templates are written for; an op on any other runs through its NumPy function."""
 
-TEMPLATE_NAMES = VECTOR_MATH | SCALAR_HELPERS | frozenset(CODE_DTYPES)
+TEMPLATE_NAMES = VECTOR_MATH | SCIPY_FUNCTIONS.keys() | SCALAR_HELPERS | frozenset(CODE_DTYPES)
 """Every name a template may use. Names of dtypes convert literals: ``float32(1)``."""
 
 _LITERAL = re.compile(r"const\(([^()]*)\)")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from esat.graph.variables import Variable
+from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.exponential import exp, log, log1p, xlogy
 from esat.ops.elementwise.record import Elementwise, no_gradient
 from esat.ops.elementwise.scipy_functions import Special
@@ -160,10 +161,22 @@ def _gamma_gradient(sign: int) -> Callable[..., Sequence[Variable | None]]:
 
 # The part of the gamma function's integral from 0 to the second operand, and the rest of it.
 gammainc = Elementwise(
-    "gammainc", 2, Special("gammainc"), None, _gamma_gradient(1), special("gammainc"), flops=200.0
+    "gammainc",
+    2,
+    Special("gammainc"),
+    floats("gammainc({0}, {1})"),
+    _gamma_gradient(1),
+    special("gammainc"),
+    flops=200.0,
 )
 gammaincc = Elementwise(
-    "gammaincc", 2, Special("gammaincc"), None, _gamma_gradient(-1), special("gammaincc"), flops=200.0
+    "gammaincc",
+    2,
+    Special("gammaincc"),
+    floats("gammaincc({0}, {1})"),
+    _gamma_gradient(-1),
+    special("gammaincc"),
+    flops=200.0,
 )
 
 
@@ -177,7 +190,13 @@ def _betaln_gradient(
 
 # log(abs(gamma(a) gamma(b) / gamma(a + b))).
 betaln: Elementwise = Elementwise(
-    "betaln", 2, Special("betaln"), None, _betaln_gradient, special("betaln"), flops=200.0
+    "betaln",
+    2,
+    Special("betaln"),
+    floats("betaln({0}, {1})"),
+    _betaln_gradient,
+    special("betaln"),
+    flops=200.0,
 )
 
 
@@ -195,7 +214,13 @@ def _betainc_gradient(
 
 # The part of the beta function's integral from 0 to the third operand.
 betainc = Elementwise(
-    "betainc", 3, Special("betainc"), None, _betainc_gradient, special("betainc"), flops=300.0
+    "betainc",
+    3,
+    Special("betainc"),
+    floats("betainc({0}, {1}, {2})"),
+    _betainc_gradient,
+    special("betainc"),
+    flops=300.0,
 )
 
 OPS: tuple[Elementwise, ...] = (

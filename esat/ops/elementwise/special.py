@@ -53,13 +53,15 @@ erfcx = Elementwise(
 )  # fmt: skip
 
 erfinv = Elementwise(
-    "erfinv", 1, Special("erfinv"), None, slope(lambda x, out: _ROOT_PI_OVER_TWO * exp(sqr(out))),
+    "erfinv", 1, Special("erfinv"), floats("erfinv({0})"),
+    slope(lambda x, out: _ROOT_PI_OVER_TWO * exp(sqr(out))),
     special("erfinv"), flops=60.0,
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
 erfcinv = Elementwise(
-    "erfcinv", 1, Special("erfcinv"), None, slope(lambda x, out: -_ROOT_PI_OVER_TWO * exp(sqr(out))),
+    "erfcinv", 1, Special("erfcinv"), floats("erfcinv({0})"),
+    slope(lambda x, out: -_ROOT_PI_OVER_TWO * exp(sqr(out))),
     special("erfcinv"), flops=60.0,
     facts=Facts(monotone="decreasing"),
 )  # fmt: skip
@@ -73,14 +75,15 @@ ndtr = Elementwise(
 
 # The inverse of ndtr.
 ndtri = Elementwise(
-    "ndtri", 1, Special("ndtri"), None, slope(lambda x, out: _ROOT_TWO_PI * exp(0.5 * sqr(out))),
+    "ndtri", 1, Special("ndtri"), floats("ndtri({0})"),
+    slope(lambda x, out: _ROOT_TWO_PI * exp(0.5 * sqr(out))),
     special("ndtri"), flops=60.0,
     facts=Facts(monotone="increasing"),
 )  # fmt: skip
 
 # The derivative exp(-x**2 / 2) / (sqrt(2 pi) ndtr(x)) in a form in which nothing underflows.
 log_ndtr = Elementwise(
-    "log_ndtr", 1, Special("log_ndtr"), None,
+    "log_ndtr", 1, Special("log_ndtr"), floats("log_ndtr({0})"),
     slope(lambda x, out: _ROOT_TWO_OVER_PI / erfcx(-math.sqrt(0.5) * x)),
     special_complex("log_ndtr"), flops=60.0,
     facts=Facts(monotone="increasing", highest=0),
@@ -89,7 +92,7 @@ log_ndtr = Elementwise(
 # ---- the gamma function and its relatives
 
 gamma = Elementwise(
-    "gamma", 1, Special("gamma"), None, slope(lambda x, out: out * digamma(x)),
+    "gamma", 1, Special("gamma"), floats("gamma({0})"), slope(lambda x, out: out * digamma(x)),
     special_complex("gamma"), flops=80.0,
     facts=Facts(signs=(((POSITIVE,), POSITIVE),)),
 )  # fmt: skip
@@ -117,7 +120,7 @@ def _digamma_gradient(
 
 
 digamma: Elementwise = Elementwise(
-    "digamma", 1, Special("psi"), None, _digamma_gradient, special_complex("psi"), flops=80.0
+    "digamma", 1, Special("psi"), floats("psi({0})"), _digamma_gradient, special_complex("psi"), flops=80.0
 )
 
 
@@ -146,34 +149,36 @@ def _order_one_slope(order_zero: Variable, x: Variable, out: Variable) -> Variab
 
 
 i0 = Elementwise(
-    "i0", 1, Special("i0"), None, slope(lambda x, out: i1(x)), special("i0"), flops=60.0,
+    "i0", 1, Special("i0"), floats("i0({0})"), slope(lambda x, out: i1(x)), special("i0"), flops=60.0,
     facts=Facts(parity="even", lowest=1, positive=True),
 )  # fmt: skip
 
 i1: Elementwise = Elementwise(
-    "i1", 1, Special("i1"), None, slope(lambda x, out: _order_one_slope(i0(x), x, out)),
+    "i1", 1, Special("i1"), floats("i1({0})"),
+    slope(lambda x, out: _order_one_slope(i0(x), x, out)),
     special("i1"), flops=60.0,
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
 )  # fmt: skip
 
 i0e = Elementwise(
-    "i0e", 1, Special("i0e"), None, slope(lambda x, out: i1e(x) - sign(x) * out), special("i0e"), flops=60.0,
+    "i0e", 1, Special("i0e"), floats("i0e({0})"),
+    slope(lambda x, out: i1e(x) - sign(x) * out), special("i0e"), flops=60.0,
     facts=Facts(parity="even", lowest=0, highest=1),
 )  # fmt: skip
 
 i1e: Elementwise = Elementwise(
-    "i1e", 1, Special("i1e"), None,
+    "i1e", 1, Special("i1e"), floats("i1e({0})"),
     slope(lambda x, out: _order_one_slope(i0e(x), x, out) - sign(x) * out), special("i1e"), flops=60.0,
     facts=Facts(parity="odd", lowest=-1, highest=1, signs=KEEPS_SIGN),
 )  # fmt: skip
 
 j0 = Elementwise(
-    "j0", 1, Special("j0"), None, slope(lambda x, out: -j1(x)), special("j0"), flops=60.0,
+    "j0", 1, Special("j0"), floats("j0({0})"), slope(lambda x, out: -j1(x)), special("j0"), flops=60.0,
     facts=Facts(parity="even", lowest=-1, highest=1),
 )  # fmt: skip
 
 j1: Elementwise = Elementwise(
-    "j1", 1, Special("j1"), None, slope(lambda x, out: _order_one_slope(j0(x), x, out)),
+    "j1", 1, Special("j1"), floats("j1({0})"), slope(lambda x, out: _order_one_slope(j0(x), x, out)),
     special("j1"), flops=60.0,
     facts=Facts(parity="odd", lowest=-1, highest=1),
 )  # fmt: skip

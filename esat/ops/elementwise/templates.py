@@ -8,7 +8,7 @@ import string
 from dataclasses import astuple
 
 from esat.errors import GraphError
-from esat.ops.elementwise.code import CODE_DTYPES, TEMPLATE_NAMES, Code
+from esat.ops.elementwise.code import CODE_DTYPES, SCIPY_FUNCTIONS, TEMPLATE_NAMES, Code
 
 _NUMBERS = ("inf", "nan")
 _OF_TWO = frozenset(
@@ -77,6 +77,7 @@ def _fault_of_node(node: ast.AST, arity: int, is_called: bool) -> str:
             return "" if _is_number(argument) else "has const(...) of what is no number"
         case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]):
             wanted = 3 if function == "select" else 2 if function in _OF_TWO else 1
+            wanted = SCIPY_FUNCTIONS.get(function, wanted)
             if function in TEMPLATE_NAMES and len(arguments) != wanted:
                 return f"gives {function} {len(arguments)} operands, not {wanted}"
             return ""
