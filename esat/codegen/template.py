@@ -12,7 +12,7 @@ from numba.core import types
 from esat.codegen import vector_math
 from esat.codegen.llvm import scalar
 from esat.codegen.llvm.scipy_calls import scipy_function
-from esat.ops.elementwise.code import CODE_DTYPES, SCALAR_HELPERS, SCIPY_FUNCTIONS, VECTOR_MATH
+from esat.ops.elementwise.code import KERNEL_DTYPES, SCALAR_HELPERS, SCIPY_FUNCTIONS, VECTOR_MATH
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _PYTHON = frozenset(["and", "or", "not", "True", "False"])
@@ -21,7 +21,7 @@ _INVERSE = re.compile("^arc")
 """NumPy spells inverse functions ``arcsin``, the vector functions ``asin``."""
 
 NUMBA_TYPES: MappingProxyType[str, Any] = MappingProxyType(
-    {name: types.boolean if name == "bool" else getattr(types, name) for name in CODE_DTYPES}
+    {name: types.boolean if name == "bool" else getattr(types, name) for name in KERNEL_DTYPES}
 )
 """The numba type of each dtype that has kernel code."""
 
@@ -58,6 +58,8 @@ def _meaning(name: str, dtype: str) -> tuple[str, object]:
         return f"{name}_{dtype}", scipy_function(name, int(dtype[-2:]))
     if name in SCALAR_HELPERS:
         return name, getattr(scalar, name)
+    if name == "complex":
+        return name, complex
     if name in _NUMBERS:
         return name, _NUMBERS[name]
     return name, NUMBA_TYPES[name]

@@ -9,6 +9,7 @@ from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.loop_order import reduced_axes
 from esat.gpu.templates import is_fillable
 from esat.graph import Apply, Family
+from esat.ops.elementwise.code import CODE_DTYPES
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.reduction import Reduction
 from esat.phases.fusion import Limits
@@ -38,7 +39,8 @@ class DeviceRules:
 
     def supported(self, node: Apply) -> bool:
         """Whether the node can be part of a kernel: its op has kernel code that has a form for a device."""
-        if not codegen.supported(node) or node.op.family is Family.INDEX:
+        dtypes = {one.tensor_type.dtype for one in (*node.inputs, *node.outputs)}
+        if not codegen.supported(node) or node.op.family is Family.INDEX or not dtypes <= {*CODE_DTYPES}:
             return False  # parts that index arrays choose are read by the device's library
         dtype = node.inputs[-1].tensor_type.dtype
         if isinstance(node.op, Elementwise):

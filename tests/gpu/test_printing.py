@@ -16,7 +16,7 @@ from esat.gpu.templates import fill, is_fillable
 from esat.graph import FunctionGraph, Variable
 from esat.graph.registry import registered_ops
 from esat.ops.dimshuffle import dimshuffle
-from esat.ops.elementwise.code import CODE_DTYPES
+from esat.ops.elementwise.code import CODE_DTYPES, SCIPY_FUNCTIONS
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.reduction import ARGMAX, ARGMIN, MAX, PROD, SUM, reduce
 from esat.phases.fusion import fuse
@@ -60,8 +60,9 @@ def test_every_template_of_the_table_of_ops_has_a_form() -> None:
     templates = {(one.source(dtype), dtype) for one in ops for dtype in CODE_DTYPES}
     templates = {(text, dtype) for text, dtype in templates if text is not None}
     assert len(templates) > 200
-    assert [one for one in templates if not is_fillable(*one)] == []
-    for text, dtype in templates:
+    lacking = {one for one in templates if not is_fillable(*one)}
+    assert {text.partition("(")[0] for text, _ in lacking} == SCIPY_FUNCTIONS.keys()  # of the host alone
+    for text, dtype in templates - lacking:
         lines, value = fill(text, dtype, ["a", "b", "c"], (f"t{number}" for number in count()))
         compile("\n".join([*lines, value]), "<template>", "exec")
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from esat.codegen.kernel.loop_ir import Array, Axis, Definition, Index, Kernel, Loop, Statement, axes_of
 from esat.codegen.lowering.axes import name_axes
+from esat.codegen.lowering.complex_nodes import ComplexValues, is_complex, supports_complex
 from esat.codegen.lowering.loop_order import order_axes
 from esat.codegen.lowering.loop_placement import CheckSink, LoopScheduler, ScatterSink, StoreSink
 from esat.codegen.lowering.powers import exponent_of
-from esat.codegen.lowering.scalar_values import Values, has_code, is_literal
+from esat.codegen.lowering.scalar_values import has_code, is_literal
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.codegen.lowering.verify_kernel import verify
 from esat.codegen.template import is_resolvable
@@ -37,10 +38,12 @@ def supported(node: Apply) -> bool:
     ):
         return False
     op = node.op
+    if is_complex(node) and not supports_complex(node):
+        return False
     if isinstance(op, DimShuffle):
         shape = node.inputs[0].tensor_type.shape
         return all(shape[axis] == 1 for axis in op.dropped)
-    if isinstance(op, Elementwise):
+    if isinstance(op, Elementwise) and not is_complex(node):
         dtype = node.inputs[-1].tensor_type.dtype
         template = op.source(dtype)
         if template is None:
@@ -48,7 +51,7 @@ def supported(node: Apply) -> bool:
         return is_resolvable(template, dtype)
     if isinstance(op, Reduction):
         return _supports_reducer(op, node.inputs[0].tensor_type.dtype)
-    return isinstance(op, Cast | Normalization) or has_kernel_form(node)
+    return isinstance(op, Cast | Elementwise | Normalization) or has_kernel_form(node)
 
 
 def _supports_reducer(op: Reduction, dtype: str) -> bool:
@@ -112,7 +115,7 @@ class _Lowering:
         outputs = len(group.outputs)
         numbers = {variable: number for number, variable in enumerate(group.outputs)}
         numbers.update((group.inputs[place], outputs + number) for number, place in enumerate(self.passed))
-        self.values = Values(group.nodes, self.names, numbers)
+        self.values = ComplexValues(group.nodes, self.names, numbers)
 
     def _passed(self) -> list[int]:
         """Positions of the inputs that the kernel is called with."""

@@ -37,7 +37,7 @@ from esat.graph import Apply, Constant, Variable
 from esat.ops.cast import Cast
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.arithmetic import mul
-from esat.ops.elementwise.code import CODE_DTYPES, expression
+from esat.ops.elementwise.code import KERNEL_DTYPES, expression
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.part import Chosen, part_of, range_of
@@ -52,7 +52,7 @@ COSTLY_FLOPS = 8.0
 _COMBINE = {"{0} or {1}": "{0} | {1}", "{0} and {1}": "{0} & {1}"}
 """Templates of reductions in a form without branches."""
 
-_SUM = "{0} + {1}"
+SUM = "{0} + {1}"
 
 _OUTSIDE = "({0} < -{2}) | ({1} >= {2})"
 """Whether places between the first two numbers can lie outside an axis of so many elements."""
@@ -212,7 +212,7 @@ class Values:
             index = self._names.operand(node, (position, 0))
             bound = tuple(axis for axis in (index[axis] for axis in op.axes) if axis is not None)
             dtype = node.inputs[0].tensor_type.dtype
-            steps = _Steps(self, operand, bound, dtype, str(node))
+            steps = Steps(self, operand, bound, dtype, str(node))
             self.of[output] = (
                 steps.normalization(op) if isinstance(op, Normalization) else steps.reduction(op)
             )
@@ -271,11 +271,18 @@ class Values:
         return place if limits[0] >= 0 else self._integer("int64", _FROM_FRONT, (place, size), comment)
 
     def _integer(self, dtype: str, template: str, operands: tuple[int, ...], comment: str) -> int:
+        return self.distinct(dtype, template, "int64", operands, comment)
+
+    def distinct(
+        self, dtype: str, template: str, operand_dtype: str, operands: tuple[int, ...], comment: str,
+        flops: float = 1.0,
+    ) -> int:  # fmt: skip
+        """A value of operands that may be the same."""
         if len(set(operands)) < len(operands):  # each operand of a computation is given once
             numbers = {value: number for number, value in enumerate(dict.fromkeys(operands))}
             template = template.format(*(f"{{{numbers[value]}}}" for value in operands))
             operands = tuple(numbers)
-        return self._define(Compute(-1, dtype, template, "int64", operands, comment), 1.0)
+        return self._define(Compute(-1, dtype, template, operand_dtype, operands, comment), flops)
 
     def _check(self, outside: int, comment: str) -> None:
         """Let the kernel find out first whether a bool value is True anywhere."""
@@ -345,7 +352,7 @@ class Values:
 
 
 @record(frozen=True)
-class _Steps:
+class Steps:
     """The steps of one reduction or normalization of one operand."""
 
     values: Values
@@ -366,7 +373,7 @@ class _Steps:
         assert combine is not None
         if not self.bound:
             return self.operand
-        if combine == _SUM:
+        if combine == SUM:
             return self._sum(self.operand)
         if combine in (MAXIMUM, MINIMUM):
             return self._extremum(combine == MAXIMUM)
@@ -432,4 +439,4 @@ def extreme_text(dtype: str, largest: bool) -> str:
 
 def has_code(dtype: str) -> bool:
     """Whether kernels hold numbers of ``dtype``."""
-    return dtype in CODE_DTYPES
+    return dtype in KERNEL_DTYPES

@@ -25,7 +25,7 @@ from esat.codegen.kernel.loop_ir import (
 )
 from esat.codegen.template import is_resolvable, placeholders
 from esat.errors import CompileError
-from esat.ops.elementwise.code import CODE_DTYPES
+from esat.ops.elementwise.code import KERNEL_DTYPES
 from esat.records import record
 
 
@@ -60,7 +60,7 @@ class _Verifier:
 
     def run(self) -> None:
         for array in self.kernel.arrays:
-            self._require(array.dtype in CODE_DTYPES, f"no kernel code for {array.dtype}")
+            self._require(array.dtype in KERNEL_DTYPES, f"no kernel code for {array.dtype}")
             axes = [axis for group in array.groups for axis in group]
             self._require(
                 all(0 <= axis < array.rank for axis in axes) and len(set(axes)) == len(axes),
@@ -168,7 +168,8 @@ class _Verifier:
                 f"template {statement.template!r} of {len(statement.operands)} operands",
             )
             self._require(
-                statement.dtype in CODE_DTYPES and is_resolvable(statement.template, statement.operand_dtype),
+                statement.dtype in KERNEL_DTYPES
+                and is_resolvable(statement.template, statement.operand_dtype),
                 f"template {statement.template!r} has no meaning for {statement.operand_dtype}",
             )
             found = [scope.dtypes[operand] for operand in statement.operands]
@@ -183,7 +184,7 @@ class _Verifier:
                 f"a cast from {statement.operand_dtype} of a value of {found_dtype}",
             )
         else:
-            self._require(statement.dtype in CODE_DTYPES, f"a number of {statement.dtype}")
+            self._require(statement.dtype in KERNEL_DTYPES, f"a number of {statement.dtype}")
 
     def _index(self, array: int, index: Places, scope: _Scope) -> None:
         self._require(0 <= array < len(self.kernel.arrays), f"no array {array}")

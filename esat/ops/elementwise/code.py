@@ -92,6 +92,8 @@ CODE_DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
 )  # fmt: skip
 """Dtypes that templates are written for; an op on any other runs through its NumPy function."""
+KERNEL_DTYPES = (*CODE_DTYPES, "complex64", "complex128")
+"""Dtypes of arrays of kernels: numbers of the last two are computed as their parts."""
 
 TEMPLATE_NAMES = VECTOR_MATH | SCIPY_FUNCTIONS.keys() | SCALAR_HELPERS | frozenset(CODE_DTYPES)
 """Every name a template may use. Names of dtypes convert literals: ``float32(1)``."""

@@ -1,0 +1,133 @@
+"""Kernels of complex numbers: NumPy's values, at the ends of the range too, and its speed at least."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import esat
+from esat.codegen.lowering.complex_values import RULES
+from esat.graph.evaluate import evaluate
+from esat.graph.registry import op_named
+
+PARTS = (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-300, 709.9, 745.0, -745.0, 5e-324)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    POINTS = {
+        dtype: np.array([complex(a, b) for a in PARTS for b in PARTS]).astype(dtype)
+        for dtype in ("complex64", "complex128")
+    }
+FUSED = ("mul", "sqr")
+"""What NumPy computes with fused operations where the machine has them, so that parts that cancel differ."""
+UNITS = {"exp": 4, "abs": 2, "angle": 2}
+
+
+def parts(array):
+    return [array.real, array.imag] if array.dtype.kind == "c" else [array]
+
+
+def operands_of(name, points):
+    """Each point with each, a condition for both ways."""
+    arity = op_named(name).arity
+    if arity == 1:
+        return [points]
+    grid = [one.ravel() for one in np.meshgrid(points, points)]
+    return grid if arity == 2 else [np.arange(grid[0].size) % 3 > 0, *grid]
+
+
+def compiled(outputs, inputs, *, mode="fast_run"):
+    return esat.compile(esat.Graph(inputs, list(outputs)), mode)
+
+
+@pytest.mark.parametrize("dtype", POINTS)
+@pytest.mark.parametrize("name", RULES)
+def test_values_are_numpys_at_the_ends_of_the_range(name, dtype):
+    op, arrays = op_named(name), operands_of(name, POINTS[dtype])
+    inputs = [esat.vector(f"x{place}", dtype=one.dtype) for place, one in enumerate(arrays)]
+    function = compiled([op(*inputs)], inputs)
+    if name not in ("fill", "switch"):  # which are simplified
+        assert [step.kind for step in function.steps] == ["kernel"]
+    (wanted,) = op.perform(arrays)
+    found = function(*arrays)
+    assert found.dtype == wanted.dtype
+    with np.errstate(all="ignore"):
+        for one, other in zip(parts(found), parts(wanted), strict=True):
+            if name in FUSED:
+                spread = np.abs(arrays[0].astype(complex)) * np.abs(arrays[-1].astype(complex))
+                finite = np.isfinite(other) & np.isfinite(one) & np.isfinite(spread)
+                bound = 4 * np.finfo(one.dtype).eps * spread[finite] + np.finfo(one.dtype).tiny
+                assert np.all(np.abs(one[finite] - other[finite]) <= bound)
+                plain = np.isfinite(one) | ~np.isfinite(other)
+                assert np.mean(plain) > 0.99
+            elif one.dtype.kind == "f":
+                units = UNITS.get(name, 0)
+                small = 4 * np.finfo(one.dtype).smallest_subnormal if units else 0
+                rough = np.abs(arrays[0].real) > 700 if name == "exp" else np.zeros(one.shape, bool)
+                np.testing.assert_allclose(
+                    one[~rough], other[~rough], rtol=units * np.finfo(one.dtype).eps, atol=small
+                )
+                # Where C scales twice it loses bits of what is below the normal numbers.
+                np.testing.assert_allclose(one[rough], other[rough], rtol=1e-4)
+                if name not in ("exp", "angle"):
+                    np.testing.assert_array_equal(np.signbit(one[other == 0]), np.signbit(other[other == 0]))
+            else:
+                np.testing.assert_array_equal(one, other)
+
+
+Z, W = esat.vector("z", "complex128"), esat.vector("w", "complex64")
+M, X = esat.matrix("m", "complex128"), esat.vector("x")
+K = esat.vector("k", "int64")
+T = esat.tensor("t", shape=(None, None, None), dtype="complex128")
+PROGRAMS = {
+    "sums": ([M], [esat.sum(M), esat.sum(M, axis=0), esat.sum(M.T, axis=0), esat.mean(M, axis=1)], 3),
+    "variance": ([M], [esat.var(M), esat.std(M, axis=0)], 2),
+    "transposed": ([M], [M.T * 2 + 1j, esat.exp(M.T) * esat.sum(M[0])], 2),
+    "strided": ([M], [M[::2, ::-1] * 2j, esat.sum(esat.abs(M[:, ::2]), axis=1)], 2),
+    "broadcast": ([M, Z], [M * Z + Z[:, None] * 1j], 1),
+    "a tensor": ([T], [esat.sum(T * esat.conj(T), axis=(0, 2)), esat.real(esat.sum(T, axis=1))], 2),
+    "gathered": ([Z, K], [esat.exp(Z)[K] * 2, Z[K] + 1j], 1),
+    "with real numbers": ([X, Z], [X * Z + 1, esat.exp(1j * X) * Z], 1),
+    "casts": ([X, Z, W], [X.astype("complex64") * W, Z.astype("complex64"), W.astype("complex128") + Z], 1),
+    "numbers": ([Z], [Z * (2 + 3j), (2 - 1j) / Z, esat.zeros_like(Z) + 1j, Z**3], 1),
+    "chosen": ([Z], [esat.where(esat.abs(Z) <= 1.0, Z * Z + Z, Z)], 1),
+    "real results": ([M], [esat.real(M) * esat.imag(M), esat.abs(M) ** 2, esat.eq(M, M.T)], 1),
+    "one element": ([Z], [Z[0] * Z], 1),
+}
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "fast_compile", "debug"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_of_complex_numbers_are_numpys(name, mode):
+    inputs, outputs, kernels = PROGRAMS[name]
+    rng = np.random.default_rng(0)
+    shapes = {K: (4,), M: (5, 5), T: (3, 4, 5)}
+    arrays = [
+        np.array([0, 2, 2, 4])
+        if one is K
+        else (rng.normal(size=shapes.get(one, (5,))) + (0 if one is X else 1j)).astype(one.type.dtype)
+        for one in inputs
+    ]
+    function = compiled(outputs, inputs, mode=mode)
+    wanted = evaluate(outputs, dict(zip(inputs, arrays, strict=True)))
+    for call in range(260 if mode == "fast_run" else 2):
+        found = function(*arrays)
+        for one, other in zip(found if len(outputs) > 1 else [found], wanted, strict=True):
+            assert one.dtype == other.dtype
+            tolerance = 1e-12 if one.dtype.itemsize == 16 or one.dtype.kind != "c" else 1e-5
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=1e-13, err_msg=f"call {call}")
+    if mode == "fast_run":
+        assert sum(step.kind == "kernel" for step in function.steps) == kernels
+        assert not any(step.kind == "library" for step in function.steps)
+
+
+def test_writes_of_complex_numbers_by_index_are_right():
+    added = esat.inc_subtensor(esat.exp(Z)[K], 1j)
+    function = compiled([added, esat.set_subtensor(Z[K], 2.0)], [Z, K])
+    z, places = np.linspace(0.0, 1.0, 5) * 1j, np.array([0, 3, 3])
+    wanted, other = np.exp(z), z.copy()
+    np.add.at(wanted, places, 1j)
+    other[places] = 2.0
+    for _ in range(5):
+        found = function(z, places)
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-15)
+        np.testing.assert_array_equal(found[1], other)
