@@ -49,7 +49,11 @@ class NativeStepWriter(BodyWriter):
         Kind and number of a place -> where its elements are; of those that are chosen, the word that tells.
     gives_up_lock
         Whether steps run without the interpreter's lock: ``%state`` has what gets it back.
+    calls_interpreter
+        Whether loops ask the interpreter for signals.
     """
+
+    calls_interpreter = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,7 +215,7 @@ class NativeStepWriter(BodyWriter):
             there = self.value(f"getelementptr i8, ptr {start}, i64 {moved}")
             self.line(f"store ptr {there}, ptr {self.starts['chosen', number]}")
         self._write(step.steps)
-        if step.sizes[0] > STEPS_BETWEEN_SIGNALS:
+        if self.calls_interpreter and step.sizes[0] > STEPS_BETWEEN_SIGNALS:
             self._handle_signals(index)
         found = [self.value(f"load ptr, ptr {self.starts['chosen', one]}") for *_, one in control.handed]
         for (number, *_), one in zip(control.handed, found, strict=True):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from esat.optimize.report import Measured
     from esat.phases.group import Group
     from esat.profile import Profile
+    from esat.runtime.c_entry import CEntry
     from esat.runtime.calls import Calls
     from esat.runtime.driver import Driver
     from esat.runtime.invariants import KeptValue
@@ -209,6 +210,41 @@ class Executable:
             )
 
         self._calls.table.written = ask
+
+    def c_entry(self, *arguments: Any) -> CEntry:
+        """The program as a C function for arguments of these shapes, which is called without Python.
+
+        Parameters
+        ----------
+        arguments
+            One array an input, as for a call: the program is called with them once.
+
+        Returns
+        -------
+        :class:`~esat.runtime.c_entry.CEntry`
+            Its ``address``, and the ``density_address`` that samplers take.
+
+        Raises
+        ------
+        CallError
+            Where a step needs Python, or the program reads shared variables.
+
+        Examples
+        --------
+        >>> import numpy as np, esat
+        >>> x = esat.vector("x")
+        >>> value = -0.5 * (x**2).sum()
+        >>> entry = esat.compile(esat.Graph([x], [value, esat.grad(value, x)])).c_entry(np.zeros(3))
+        >>> number, gradient = np.zeros(()), np.zeros(3)
+        >>> entry([np.arange(3.0)], [number, gradient])
+        0
+        >>> number, gradient
+        (array(-2.5), array([ 0., -1., -2.]))
+        """
+        from esat.runtime.c_entry import c_entry
+
+        self(*arguments)
+        return c_entry(self._calls, tuple(np.shape(one) for one in arguments))
 
     def measure(self, on: bool = True) -> None:
         """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured.

@@ -1,0 +1,150 @@
+"""Programs as C functions: the values of calls, in several threads, from ctypes and from SciPy."""
+
+import ctypes
+import gc
+import threading
+
+import numpy as np
+import pytest
+from scipy import LowLevelCallable, integrate
+
+import esat
+from esat.errors import CallError
+
+X, M = esat.vector("x"), esat.matrix("m")
+V = esat.vector("v")
+
+
+def density(x):
+    """A log-density with a system of equations, a determinant and special functions."""
+    covariance = esat.outer(x, x) + 3.0 * esat.eye(4)
+    solved = esat.linalg.solve(covariance, esat.sin(x))
+    rest = esat.sum(esat.gammaln(x**2 + 1.0) - esat.ndtri(esat.sigmoid(x)))
+    return -0.5 * (esat.sin(x) @ solved) - 0.5 * esat.linalg.slogdet(covariance)[1] + rest
+
+
+def entry_of(inputs, outputs, *arguments, **named):
+    function = esat.compile(esat.Graph(inputs, outputs, **named))
+    return function, function.c_entry(*arguments)
+
+
+def density_function(address):
+    words = (ctypes.c_uint64, *[ctypes.c_void_p] * 4)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(address)
+
+
+def test_values_are_those_of_calls():
+    m = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
+    cases = [
+        ([X, M], [esat.tanh(M @ X) + 1.0, esat.sum(M.T, axis=0), X[::-1]]),
+        ([M, X], [esat.concatenate([M * 2.0, X[None]]), esat.softmax(M, axis=1)]),
+        ([X], [esat.sort(X * -1.0), esat.cumsum(X), esat.exp(1j * X)]),
+        ([X, V], [esat.scan(lambda c, x: (c * x + 1.0, c), V, X)[1]]),
+    ]
+    for inputs, outputs in cases:
+        given = {X: np.arange(4.0), M: m, V: np.ones(3)}
+        arrays = [given[one] for one in inputs]
+        function, entry = entry_of(inputs, outputs, *arrays)
+        wanted = function(*arrays)
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        found = [np.full(shape, 7, dtype) for dtype, shape in entry.outputs]
+        assert entry(arrays, found) == 0
+        assert entry.density_address == 0
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_densities_have_the_signature_of_samplers():
+    function, entry = entry_of([X], [density(X), esat.grad(density(X), X)], np.zeros(4))
+    call = density_function(entry.density_address)
+    x, gradient, value = np.linspace(-1.0, 2.0, 4), np.zeros(4), np.zeros(())
+    pointers = [one.ctypes.data for one in (x, gradient, value)]
+    assert call(4, *pointers, None) == 0
+    for found, wanted in zip((value, gradient), function(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert call(5, *pointers, None) == -1
+
+
+def test_several_threads_call_at_once_each_with_memory_of_its_own():
+    function, entry = entry_of([X], [density(X), esat.grad(density(X), X)], np.zeros(4))
+    points = np.random.default_rng(0).normal(size=(4, 4))
+    wanted = [function(point) for point in points]
+    call, wrong = density_function(entry.density_address), []
+
+    def work(number):
+        gradient, value = np.zeros(4), np.zeros(())
+        pointers = [one.ctypes.data for one in (points[number], gradient, value)]
+        for _ in range(3000):
+            status = call(4, *pointers, None)
+            if status or value != wanted[number][0] or not np.array_equal(gradient, wanted[number][1]):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not wrong
+
+
+def test_what_a_call_would_refuse_is_told_by_the_status():
+    _, entry = entry_of([M], [esat.linalg.cholesky(M) * 2.0], np.eye(3))
+    found = [np.zeros((3, 3))]
+    assert entry([np.eye(3)], found) == 0
+    assert entry([-np.eye(3)], found) != 0
+    _, checked = entry_of([X], [esat.assert_(X, X > 0.0) * 2.0], np.ones(3))
+    assert checked([np.array([1.0, -1.0, 1.0])], [np.zeros(3)]) != 0
+
+
+def test_the_function_outlives_the_program():
+    _, entry = entry_of([X], [esat.exp(X) + 1.0], np.zeros(3))
+    gc.collect()
+    found = np.zeros(3)
+    assert entry([np.ones(3)], [found]) == 0
+    np.testing.assert_allclose(found, np.exp(1.0) + 1.0)
+
+
+def test_scipy_integrates_through_the_address():
+    """By a C function of SciPy's signature, made of the entry with ctypes."""
+    s = esat.scalar("s")
+    _, entry = entry_of([s], [esat.exp(-s * s)], 0.0)
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(entry.address)
+
+    @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+    def integrand(x):
+        given, found = ctypes.c_double(x), ctypes.c_double()
+        inputs, outputs = (
+            (ctypes.c_void_p * 1)(ctypes.addressof(given)),
+            (ctypes.c_void_p * 1)(ctypes.addressof(found)),
+        )
+        assert run(inputs, outputs) == 0
+        return found.value
+
+    result, _ = integrate.quad(LowLevelCallable(integrand), 0.0, np.inf)
+    assert result == pytest.approx(np.sqrt(np.pi) / 2.0, rel=1e-10)
+
+
+def test_what_has_no_c_function_says_why():
+    w = esat.shared(np.ones(3), name="w")
+    cases = [
+        ([X], [X * w], {}, r"reads shared variables \(w\)"),
+        ([M], [esat.linalg.expm(M)], {}, "expm run by Python"),
+        ([X], [esat.sort(X[X > 0.0])], {}, "has no native form"),
+    ]
+    for inputs, outputs, named, reason in cases:
+        argument = np.ones(3) if inputs[0] is X else np.eye(3)
+        with pytest.raises(CallError, match=reason):
+            entry_of(inputs, outputs, argument, **named)
+    _, entry = entry_of([X], [esat.exp(X)], np.ones(3))
+    for given, results in (
+        ([np.ones(4)], [np.ones(3)]),
+        ([np.ones(3, np.float32)], [np.ones(3)]),
+        ([np.ones(6)[::2]], [np.ones(3)]),
+        ([np.ones(3)], []),
+    ):
+        with pytest.raises(CallError, match="a C entry takes"):
+            entry(given, results)
+    fixed = np.ones(3)
+    fixed.flags.writeable = False
+    with pytest.raises(CallError, match="read-only"):
+        entry([np.ones(3)], [fixed])
