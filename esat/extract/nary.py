@@ -166,26 +166,51 @@ def plan_with_numbers_last(
 
     For numbers, of one element each, that could not be made one: their product is outside of the range of
     their dtype, as ``x * 1e-200 * 1e-200`` need not be, or their sum loses one of them, as ``x - 1e17 + 1``
-    does not at ``x = 1e17``.
+    does not at ``x = 1e17``. Factors that are as often there as a number are scaled by it first:
+    ``(x * 1e200)**2`` is in range where ``x**2`` is not.
     """
-    others = [place for place in range(len(operands)) if place not in numbers]
-    above = sum(place < positives for place in others)
-    of_others = [shapes[place] for place in others]
-    if constructor == "NarySum":
-        first, add, subtract = plan_sum(of_others, above), "add", "sub"
+    plan = _Plan(list(shapes))
+    is_sum = constructor == "NarySum"
+    powers, scaled = ({}, set[int]()) if is_sum else _scaled_powers(plan, operands, positives, numbers)
+    others = [place for place in range(len(operands)) if place not in scaled and place not in numbers]
+    values = sorted((*others, *powers), key=lambda value: not powers.get(value, value < positives))
+    above = sum(powers.get(value, value < positives) for value in values)
+    of_values = [plan.shapes[value] for value in values]
+    if is_sum:
+        first, add, subtract = plan_sum(of_values, above), "add", "sub"
     else:
-        first = plan_product([operands[place] for place in others], of_others, above)
+        names = [value if value in powers else -1 - operands[value] for value in values]
+        first = plan_product(names, of_values, above)
         add, subtract = "mul", "div"
-    values = [*others, *range(len(operands), len(operands) + len(first))]
-    steps = [
-        step._replace(left=values[step.left], right=None if step.right is None else values[step.right])
-        for step in first
-    ]
-    last, shape = values[-1], steps[-1].shape if steps else shapes[others[0]]
+    for step in first:
+        right = None if step.right is None else values[step.right]
+        values.append(plan.add(step.op, values[step.left], right, step.exponent))
+    last = values[-1]
     for place in numbers:
-        steps.append(PlanStep(add if place < positives else subtract, last, place, shape))
-        last = len(operands) + len(steps) - 1
-    return tuple(steps)
+        if place not in scaled:
+            last = plan.add(add if place < positives else subtract, last, place)
+    return tuple(plan.steps)
+
+
+def _scaled_powers(
+    plan: _Plan, operands: Sequence[int], positives: int, numbers: Sequence[int]
+) -> tuple[dict[int, bool], set[int]]:
+    """Powers of factors times a number, whether each is a numerator, and the places of what is in them."""
+    powers: dict[int, bool] = {}
+    scaled: set[int] = set()
+    for is_above, side in ((True, range(positives)), (False, range(positives, len(operands)))):
+        places: dict[int, list[int]] = {}
+        for place in side:
+            places.setdefault(operands[place], []).append(place)
+        factors = [found for found in places.values() if found[0] not in numbers]
+        for number in (found for found in places.values() if found[0] in numbers and len(found) > 1):
+            factor = next((one for one in factors if len(one) == len(number)), None)
+            if factor is not None:
+                factors.remove(factor)
+                base = plan.add("mul", factor[0], number[0])
+                powers[_power(plan, base, len(number))] = is_above
+                scaled.update(factor, number)
+    return powers, scaled
 
 
 def joins_numbers(steps: Sequence[PlanStep], numbers: Collection[int], operands: int) -> bool:
