@@ -89,7 +89,7 @@ class Mode:
         The most threads that a generated kernel may use; None for what NUMBA_NUM_THREADS and
         ``numba.set_num_threads`` say at each call, and no more than there are processors.
     trace
-        Told, line by line, of each replacement that a Python optimizer or a greedy rule makes, and of each
+        Told, line by line, of each replacement that a Python optimizer or a greedy step makes, and of each
         step of saturation: ``Mode(trace=print)``.
     engine
         What runs the rules: ``esat``, its own engine, or ``egglog``, whose language they are written in and

@@ -34,6 +34,7 @@ from esat.interrupts import handlers_reach_the_caller
 from esat.mode import Mode
 from esat.ops.loops.record import LoopOp
 from esat.optimize.greedy import optimize_greedily
+from esat.optimize.plan import saturation_plan, warn_of_exclusions
 from esat.optimize.report import OptimizationReport
 from esat.optimize.saturation import SaturationOptimizer
 from esat.phases.assumptions import remove_assumptions
@@ -418,7 +419,7 @@ def rule_options(mode: Mode, texts: RuleTexts, shapes: Expected, with_device: bo
         machine = device_profile().machine()
     else:
         machine = _machine(mode)
-    return RuleOptions(mode.soundness, texts.extra, machine, shapes, texts.users)
+    return RuleOptions(mode.soundness, texts.extra, machine, shapes, texts.users, mode.accuracy)
 
 
 def _device(mode: Mode) -> tuple[Device | None, str | None]:
@@ -457,8 +458,9 @@ def optimize_graph(
     """What a mode makes of a graph, which may be changed on the way."""
     if mode.strategy == "greedy":
         with profile.stage("query"):
-            options.require_replacements(RULES, mode.query)
             classic = optdb.query(mode.query, options=options)
+            if "fast_run" in mode.query.include:
+                warn_of_exclusions(saturation_plan(optdb, mode.query, options), RULES, mode.query)
             classic.after_each = None if checker is None else checker.check
         result, report, details = optimize_greedily(
             graph,

@@ -116,7 +116,7 @@ def test_a_trace_tells_of_each_replacement_and_step(mode):
     function = esat.compile(graph, Mode(mode, trace=lines.append))
     assert "neg" not in [node.op.name for node in function.optimized.toposort()]
     if mode == "greedy":
-        assert "neg-neg: neg(neg.0) -> x" in lines
+        assert any(line.startswith("rules: mul(tanh.0, ") for line in lines)
     else:
         assert any(line.startswith("saturation, round 1: ") for line in lines)
     assert Mode(mode).trace is None

@@ -1,4 +1,4 @@
-"""esat in the mode ``greedy``: the same rules, each replacing what it matches at once."""
+"""esat in the mode ``greedy``: the same rules, one set after the other, each of which leaves one form."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Variables of a FunctionGraph seen as terms of the rule language.
 
-Rules speak of reductions that keep their axes and of scalars without rank. A graph that the
-classic optimizers rewrite is brought to that form first (:class:`KeepReducedAxes`); the rest, size-1
-values of any rank, is looked through here.
+Rules speak of reductions that keep their axes and of scalars without rank: reductions that drop them are seen
+as views, and values of size 1 and any rank are looked through.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.classic.global_optimizers import Optimizer
-from esat.classic.profile import OptimizerProfile
 from esat.egraph.constructors import OPAQUE
 from esat.egraph.forms import op_of, term_of
 from esat.egraph.named_ops import op_name
@@ -20,7 +17,7 @@ from esat.egraph.op_parameters import Parameter
 from esat.egraph.terms import SCALAR
 from esat.egraph.uniform import bare, broadcast_of, dtype_of, uniform_value
 from esat.errors import CompileError
-from esat.graph import Apply, Constant, FunctionGraph, Op, TensorType, Variable
+from esat.graph import Apply, Constant, Op, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPES
@@ -30,66 +27,6 @@ from esat.ops.reduction import Reduction
 from esat.rules.macros import permutation_word
 
 Literal = int | float
-
-
-class KeepReducedAxes(Optimizer):
-    """Writes reductions as ones that keep their axes, followed by a DimShuffle that drops them."""
-
-    name = "keep_reduced_axes"
-
-    def apply(self, fgraph: FunctionGraph) -> OptimizerProfile | None:
-        for node in fgraph.toposort():
-            if isinstance(node.op, Reduction) and not node.op.keepdims:
-                kept = Reduction(node.op.reducer, node.op.axes, keepdims=True)(node.inputs[0])
-                rank = kept.tensor_type.ndim
-                order = tuple(axis for axis in range(rank) if axis not in node.op.axes)
-                self._view_at_once(fgraph, node.outputs[0], kept, node.op.axes)
-                if node in fgraph.apply_nodes:  # something else reads it, too
-                    fgraph.replace(node.outputs[0], dimshuffle(kept, order), self.name)
-        return None
-
-    def _view_at_once(
-        self, fgraph: FunctionGraph, dropped: Variable, kept: Variable, axes: Sequence[int]
-    ) -> None:
-        """Let views of a reduction be views of the one that keeps its axes, in the form that rules give them.
-
-        It is undone afterwards, and no rule is to do it each time.
-        """
-        order = [axis for axis in range(kept.tensor_type.ndim) if axis not in axes]
-        for user, _ in list(fgraph.clients[dropped]):
-            if user == "output" or not isinstance(user.op, DimShuffle):
-                continue
-            shown: list[int | str] = [axis if axis == "x" else order[int(axis)] for axis in user.op.order]
-            new = [place for place, axis in enumerate(shown) if axis == "x"]
-            ones = [axis for axis, is_one in enumerate(kept.tensor_type.broadcastable) if is_one]
-            for place, axis in zip(new, [axis for axis in ones if axis not in shown], strict=False):
-                shown[place] = axis
-            same_axes = shown == list(range(kept.tensor_type.ndim))
-            fgraph.replace(user.outputs[0], kept if same_axes else dimshuffle(kept, shown), self.name)
-
-
-class DropReducedAxes(Optimizer):
-    """Undoes :class:`KeepReducedAxes` where nothing else uses the axes."""
-
-    name = "drop_reduced_axes"
-
-    def apply(self, fgraph: FunctionGraph) -> OptimizerProfile | None:
-        for node in fgraph.toposort():
-            reduction = node.inputs[0].owner if node.inputs else None
-            if not (isinstance(node.op, DimShuffle) and reduction is not None):
-                continue
-            op = reduction.op
-            if isinstance(op, Reduction) and op.keepdims and len(fgraph.clients[node.inputs[0]]) == 1:
-                dropped = Reduction(op.reducer, op.axes, keepdims=False)(reduction.inputs[0])
-                rank = node.op.input_rank
-                places = iter(range(rank))
-                shown = ["x" if axis in op.axes else next(places) for axis in range(rank)]
-                order = ["x" if axis == "x" else shown[int(axis)] for axis in node.op.order]
-                as_it_is = order == list(range(dropped.tensor_type.ndim))
-                result = dropped if as_it_is else dimshuffle(dropped, order)
-                if result.tensor_type.ndim == node.outputs[0].tensor_type.ndim:
-                    fgraph.replace(node.outputs[0], result, self.name)
-        return None
 
 
 def same(left: Variable, right: Variable) -> bool:

@@ -15,7 +15,8 @@ from typing import IO, Literal, TypeVar
 from esat.classic.equilibrium import EquilibriumOptimizer
 from esat.classic.global_optimizers import Optimizer, SeqOptimizer
 from esat.classic.local import LocalOptimizer
-from esat.classic.rule_phase import RuleOptions, RulePhase, RuleSource
+from esat.classic.marker import Marker
+from esat.classic.rule_phase import RuleOptions, RuleSource
 from esat.errors import OptimizerError
 from esat.graph.arguments import instance_of, stream_of
 from esat.graph.changes import note_change
@@ -258,17 +259,16 @@ class EquilibriumDB(DB):
         self, query: Query | str, *tags: str, options: RuleOptions | None = None, **subquery: Query
     ) -> EquilibriumOptimizer:
         query = query_of(query, tags, subquery)
-        optimizers: list[LocalOptimizer | Optimizer] = []
-        on_terms: list[LocalOptimizer | Optimizer] = []
-        for entry in self.locals(query):
-            found = entry.object
-            assert not isinstance(found, DB)
-            (on_terms if getattr(found, "on_terms", False) else optimizers).append(found)
+        found = [entry.object for entry in self.locals(query)]
+        optimizers = [
+            one
+            for one in found
+            if isinstance(one, (LocalOptimizer, Optimizer)) and not isinstance(one, Marker)
+        ]
         if self.rules is not None:
-            on_terms += self.rules.optimizers(self.subquery(query), options or RuleOptions())
-        if on_terms:
-            merging = [one for one in optimizers if isinstance(one, Optimizer)]
-            optimizers.append(RulePhase([*merging, *on_terms]))
+            normalizes = len(optimizers) < len(found)
+            own = self.subquery(query)
+            optimizers = [*self.rules.optimizers(own, options or RuleOptions(), normalizes), *optimizers]
         return EquilibriumOptimizer(optimizers, name=self.name)
 
 

@@ -1,9 +1,7 @@
-"""A rule of the rule files as a local optimizer: its left side is replaced by its right side.
+"""A rule of an op that only Python types as a local optimizer: its left side is replaced by its right side.
 
-The e-graph keeps both sides of a rule; here one replaces the other, at once and for good. A rule is
-used in the direction in which it is written, also with the operands of its commutative ops exchanged.
-As in the e-graph, a reciprocal is also a quotient of one, a rule that subsumes a difference subsumes its
-opposite, and one that subsumes a product or a quotient finds its factors in longer products.
+A rule is used in the direction in which it is written, also with the operands of its commutative ops
+exchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from esat.classic.chains import PRODUCTS, SUMS, chain_of, chained, is_inner, product
 from esat.classic.conditions import Conditions, Unknown, Value
 from esat.classic.graph_terms import (
     built,
@@ -25,15 +22,15 @@ from esat.classic.graph_terms import (
     view,
 )
 from esat.classic.local import LocalOptimizer, Tracked, Transformed
-from esat.egraph.named_ops import NamedOp, named_in, named_ops, op_name
+from esat.egraph.named_ops import NamedOp, named_ops, op_name
 from esat.egraph.op_parameters import Parameter, matches_parameter, parameter_of
 from esat.egraph.signature import Signature
 from esat.egraph.terms import SCALAR
-from esat.egraph.uniform import bare, broadcast_of, may_shrink, value_of
+from esat.egraph.uniform import bare, broadcast_of
 from esat.errors import EsatError, EsatWarning
 from esat.graph import Apply, Op, TensorType, Variable
 from esat.graph.identity import place_of
-from esat.graph.registry import op_constructed, op_named, registered_ops
+from esat.graph.registry import op_constructed, registered_ops
 from esat.graph.sparse_type import SparseType
 from esat.ops.dimshuffle import dimshuffle
 from esat.ops.elementwise.record import Elementwise
@@ -76,9 +73,6 @@ class RuleContext:
         warnings.warn(f"the rule is not used here: {error}", EsatWarning, stacklevel=2)
 
 
-_SUMS_OF_TERMS = ("ReduceSum", "MatMul", "StructuredDot")
-
-
 class RuleRewriter(LocalOptimizer):
     """Replaces what matches a rule's left side by its right side.
 
@@ -98,12 +92,6 @@ class RuleRewriter(LocalOptimizer):
         self.root, self.pattern = replacement.root, replacement.pattern
         self.conditions = replacement.conditions
         self.replacement = replacement.term
-        self.stabilizes = replacement.for_good
-
-    @cached_property
-    def is_opaque(self) -> bool:
-        """Whether it names an op that only Python types."""
-        return bool(named_in(self.rule, self.context.named))
 
     @property
     def constructor(self) -> str:
@@ -116,18 +104,7 @@ class RuleRewriter(LocalOptimizer):
         return [named.family if named is not None else op if op is not None else Op]
 
     def follows(self, op: Op) -> bool:
-        if self._chain and op.name in self._chain:
-            return True
-        return op.constructor == self.constructor or (self.constructor, op.constructor) == (
-            "Reciprocal",
-            "Div",
-        )
-
-    @cached_property
-    def _chain(self) -> Sequence[str]:
-        """Ops of the sums or products among all of whose operands it looks for two; maybe none."""
-        names = {"Mul": PRODUCTS, "Div": PRODUCTS, "Add": SUMS, "Sub": SUMS}.get(self.constructor, ())
-        return names if all(isinstance(part, tuple) for part in self.pattern[1:]) else ()
+        return op.constructor == self.constructor
 
     def transform(self, node: Apply) -> Transformed:
         if self.pattern[0] == "Output":
@@ -141,28 +118,15 @@ class RuleRewriter(LocalOptimizer):
         if isinstance(node.op, Reduction) and not node.op.keepdims:
             return self._of_reduction(node, node.op)
         result = self._replaced(output)
-        if result is not None:
-            return [result]
-        return self._within_chain(output, self._chain) if self._chain else False
+        return False if result is None else [result]
 
     def _replaced(self, output: Variable) -> Variable | None:
-        for pattern, replacement in self._forms(output):
-            for bindings in self.matches(output, pattern):
-                found = self.build(replacement, bindings)
-                result = fitted(found, output) if isinstance(found, Variable) else None
-                if result is not None and result is not output and not self._weighs_sum(result):
-                    return result
+        for bindings in self.matches(output):
+            found = self.build(self.replacement, bindings)
+            result = fitted(found, output) if isinstance(found, Variable) else None
+            if result is not None and result is not output:
+                return result
         return None
-
-    def _weighs_sum(self, result: Variable) -> bool:
-        """Whether a sum is made smaller by a constant that made its terms smaller before.
-
-        ``sum(x / 4)`` has a value where ``sum(x)`` leaves the range. In saturating modes accuracy decides.
-        """
-        node = bare(result).owner
-        if self.constructor not in _SUMS_OF_TERMS or node is None or node.op.name not in ("mul", "div"):
-            return False
-        return any(may_shrink(node.op.name, scale) for scale in node.inputs[node.op.name == "div" :])
 
     def _of_reduction(self, node: Apply, op: Reduction) -> Transformed:
         """Of a reduction that drops its axes: rules speak of one that keeps them."""
@@ -170,58 +134,11 @@ class RuleRewriter(LocalOptimizer):
         result = self._replaced(kept)
         return False if result is None else [dimshuffle(result, kept_order(op, kept))]
 
-    def _within_chain(self, output: Variable, names: Sequence[str]) -> Transformed:
-        """Replace two factors of a product of three or more, or two terms of a sum."""
-        if output.owner is None or output.owner.op.name not in names or is_inner(output, names):
-            return False
-        chain = chain_of(output, names)
-        if chain.nodes < 2:
-            return False
-        opposed = self.constructor in ("Div", "Sub")
-        seconds = chain.below if opposed else chain.above
-        for one in self._candidates(chain.above, self.pattern[1]):
-            for other in self._candidates(seconds, self.pattern[2]):
-                if one is other or one.tensor_type.ndim != other.tensor_type.ndim:
-                    continue
-                pair = op_named(self.constructor.lower())(one, other)
-                replacement = next(self._replacements(pair), None)
-                if replacement is None:
-                    continue
-                above = [replacement, *_without(chain.above, one)]
-                below = chain.below
-                if opposed:
-                    below = _without(below, other)
-                else:
-                    above = [replacement, *_without(above[1:], other)]
-                result = fitted(chained(names, above, below), output)
-                return False if result is None else [result]
-        return False
-
-    def _candidates(self, factors: Sequence[Variable], pattern: Sexp) -> list[Variable]:
-        terms = ((factor, view(factor)) for factor in factors)
-        return [factor for factor, term in terms if term is not None and term[0] == pattern[0]]
-
-    def _replacements(self, variable: Variable) -> Iterator[Variable]:
-        for bindings in self.matches(variable):
-            found = self.build(self.replacement, bindings)
-            result = fitted(found, variable) if isinstance(found, Variable) else None
-            if result is not None:
-                yield result
-
-    def _forms(self, output: Variable) -> Iterator[tuple[tuple[Sexp, ...], Sexp]]:
-        """Left and right side; for a difference that is better not computed also those of its opposite."""
-        yield self.pattern, self.replacement
-        if self.constructor == "Sub" and self.stabilizes and output.tensor_type.kind in "fc":
-            name, left, right = self.pattern
-            yield (name, right, left), ("Neg", self.replacement)
-
     # ---- matching
 
-    def matches(
-        self, variable: Variable, pattern: tuple[Sexp, ...] | None = None
-    ) -> Iterator[dict[str, Value]]:
+    def matches(self, variable: Variable) -> Iterator[dict[str, Value]]:
         """Bindings under which the left side is this Variable and all conditions hold."""
-        for bindings in self._match(pattern or self.pattern, variable, {self.root: variable}):
+        for bindings in self._match(self.pattern, variable, {self.root: variable}):
             yield from self._conditions(0, bindings)
 
     def _conditions(self, position: int, bindings: dict[str, Value]) -> Iterator[dict[str, Value]]:
@@ -254,12 +171,6 @@ class RuleRewriter(LocalOptimizer):
         term = view(variable)
         if term is None:
             self._require_known(pattern, variable)
-        if term is not None and (pattern[0], term[0]) == ("Reciprocal", "Div") and value_of(term[1][0]) == 1:
-            yield from self._match(pattern[1], term[1][1], bindings)
-            return
-        within = self.stabilizes and pattern is not self.pattern
-        if within and term is not None and {pattern[0], term[0]} <= {"Mul", "Div"}:
-            yield from self._match_factor(pattern, variable, bindings)
         if term is None or term[0] != pattern[0] or len(term[1]) + len(term[2]) != len(pattern) - 1:
             return
         constructor, operands, literals = term
@@ -271,25 +182,6 @@ class RuleRewriter(LocalOptimizer):
         yield from self._match_all(parts, operands, with_literals)
         if constructor in self.context.commutative and count == 2:
             yield from self._match_all(parts, operands[::-1], with_literals)
-
-    def _match_factor(
-        self, pattern: tuple[Sexp, ...], variable: Variable, bindings: dict[str, Value]
-    ) -> Iterator[dict[str, Value]]:
-        """One factor of a product of three or more, and the product of the others for a variable."""
-        name, first, second = pattern
-        wanted, rest = (second, first) if isinstance(first, str) else (first, second)
-        if isinstance(wanted, str) or not isinstance(rest, str) or rest in bindings:
-            return
-        chain = chain_of(variable, PRODUCTS)
-        if chain.nodes < 2:
-            return
-        divides = name == "Div" and wanted is second
-        factors, others = (chain.below, chain.above) if divides else (chain.above, chain.below)
-        for one in self._candidates(factors, wanted):
-            left = _without(factors, one)
-            above, below = (left, others) if name == "Mul" else (others, left)
-            if above and one.tensor_type.ndim in (0, variable.tensor_type.ndim):
-                yield from self._match(wanted, one, {**bindings, rest: product(above, below)})
 
     def _match_output(
         self, pattern: tuple[Sexp, ...], variable: Variable, bindings: dict[str, Value]
@@ -366,8 +258,7 @@ class RuleRewriter(LocalOptimizer):
             return None
         except EsatError as error:
             # A term that cannot be typed here: the rule does not apply.
-            if self.is_opaque:
-                self._ill_typed(term, operands, error)
+            self._ill_typed(term, operands, error)
             return None
 
     def _named(self, term: tuple[Sexp, ...], bindings: Mapping[str, Value]) -> Variable | None:
@@ -403,11 +294,6 @@ class RuleRewriter(LocalOptimizer):
             return
         types = ", ".join(str(operand.type) for operand in operands)
         self.context.complain(self.rule, f"it makes {show(term)} of {types}: {error}")
-
-
-def _without(factors: Sequence[Variable], one: Variable) -> tuple[Variable, ...]:
-    place = next(index for index, factor in enumerate(factors) if factor is one)
-    return (*factors[:place], *factors[place + 1 :])
 
 
 def _term_condition(condition: Sexp, bindings: dict[str, Value]) -> tuple[Variable, tuple[Sexp, ...]] | None:

@@ -12,16 +12,14 @@ from esat.classic.local import Transformed, local_optimizer
 from esat.classic.matrix_facts import is_known_square
 from esat.graph import Apply, Family, Variable
 from esat.graph.folding import fold
-from esat.ops.contraction import MatMul
 from esat.ops.control import IfElse
 from esat.ops.diagonal import Diagonal
-from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.advanced import AdvancedSubtensor
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import ARRAY, Slice
 from esat.ops.shape import ShapeI, size_of
 from esat.ops.sizes import size_before
-from esat.ops.view import Reshape
 
 
 @local_optimizer()
@@ -34,42 +32,6 @@ def constant_folding(node: Apply) -> Transformed:
         return False
     used = [output.clients is None or bool(output.clients) for output in node.outputs]
     return [value if wanted else None for value, wanted in zip(folded, used, strict=True)]
-
-
-@local_optimizer([Reshape])
-def local_reshape_chain(node: Apply) -> Transformed:
-    """reshape(reshape(x, a), b) -> reshape(x, b)."""
-    inner = node.inputs[0].owner
-    if inner is None or not isinstance(inner.op, Reshape):
-        return False
-    return list(node.op.make_node(inner.inputs[0], node.inputs[1]).outputs)
-
-
-@local_optimizer([DimShuffle])
-def local_dimshuffle_lift(node: Apply) -> Transformed:
-    """A view of a view is one view, and none where all axes stand as they stood."""
-    assert isinstance(node.op, DimShuffle)
-    inner = node.inputs[0].owner
-    if inner is None or not isinstance(inner.op, DimShuffle):
-        return False
-    order = [axis if axis == "x" else inner.op.order[int(axis)] for axis in node.op.order]
-    merged = dimshuffle(inner.inputs[0], order)
-    return [merged] if merged.type == node.outputs[0].type else False
-
-
-@local_optimizer([DimShuffle])
-def local_lift_transpose_through_dot(node: Apply) -> Transformed:
-    """(a @ b).T -> b.T @ a.T, unless both are read: BLAS takes transposed matrices as they are."""
-    assert isinstance(node.op, DimShuffle)
-    product, clients = node.inputs[0].owner, node.inputs[0].clients
-    if product is None or type(product.op) is not MatMul:
-        return False
-    if not node.op.is_transpose or node.op.input_rank != 2:
-        return False
-    if clients is not None and len(clients) > 1:
-        return False
-    left, right = (dimshuffle(operand, (1, 0)) for operand in product.inputs)
-    return [product.op(right, left)]
 
 
 @local_optimizer([ShapeI])

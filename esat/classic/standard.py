@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from esat.classic.canonizer import Canonizer
 from esat.classic.compensations import KEEP_COMPENSATIONS, RELEASE_COMPENSATIONS
 from esat.classic.marker import AddDestroyHandler, Marker
 from esat.classic.merge import MergeOptimizer, merge_optimizer
@@ -11,13 +10,7 @@ from esat.classic.optimizer_database import EquilibriumDB, SequenceDB, registrar
 from esat.classic.rewriting import LOCALS
 from esat.classic.rule_phase import RuleSource
 from esat.classic.shapes_of_fills import FILLS_BY_SIZES
-from esat.classic.simplify import (
-    constant_folding,
-    local_dimshuffle_lift,
-    local_lift_transpose_through_dot,
-    local_reshape_chain,
-    local_shape_lift,
-)
+from esat.classic.simplify import constant_folding, local_shape_lift
 from esat.errors import OptimizerError
 from esat.graph.changes import before_use
 from esat.rules import RULES
@@ -27,6 +20,17 @@ EQUILIBRIA = {"canonicalize": 1.0, "stabilize": 1.5, "blas": 1.7, "specialize": 
 """Databases of local optimizers and their positions. Each has the rules tagged with its name."""
 
 _ALWAYS = ("fast_run", "fast_compile")
+
+_BY_RULES = (
+    "local_dimshuffle_lift",
+    "local_add_canonizer",
+    "local_mul_canonizer",
+    "local_reshape_chain",
+    "local_lift_transpose_through_dot",
+    "local_mul_zero",
+    "local_greedy_distributor",
+)
+"""Local optimizers of Theano whose work the e-graph of rules does."""
 
 _IN_PLACE = (
     ("inplace_setsubtensor",),
@@ -70,17 +74,12 @@ def _register_locals(database: SequenceDB) -> None:
     for inner in (canonicalize, specialize):
         inner.register("MergeOptimizer", merge_optimizer, *_ALWAYS, "merge", "exact", native=True)
         inner.register("constant_folding", constant_folding, *_ALWAYS, "exact", native=True)
-        inner.register("local_dimshuffle_lift", local_dimshuffle_lift, "fast_run", "exact", native=True)
-    for kind in ("add", "mul"):
-        canonizer = Canonizer(kind)
-        canonicalize.register(canonizer.name, canonizer, "fast_run", native=True)
-    canonicalize.register("local_reshape_chain", local_reshape_chain, "fast_run", "exact", native=True)
+    for name in _BY_RULES:
+        canonicalize.register(name, Marker(name), "fast_run", native=True)
     canonicalize.register("local_shape_lift", local_shape_lift, "fast_run", "exact")
-    lifted = local_lift_transpose_through_dot
-    canonicalize.register(lifted.name, lifted, "fast_run", native=True)
     for local in LOCALS:
         inner = equilibrium(database, local.equilibrium)
-        inner.register(local.optimizer.name, local.optimizer, *local.tags, native=local.native)
+        inner.register(local.optimizer.name, local.optimizer, *local.tags)
 
 
 def equilibrium(database: SequenceDB, name: str) -> EquilibriumDB:

@@ -36,7 +36,7 @@ from esat.engine.matching_engine import MatchingEngine
 from esat.engine.vocabulary import UnknownFormError
 from esat.ops.elementwise.facts import FINITE
 from esat.records import record
-from esat.rules.database import PACKAGE_RULES, RuleSelection
+from esat.rules.database import RuleSelection, is_of_package
 from esat.rules.reader import head_of
 
 EXPANDING_FUEL = 400
@@ -153,6 +153,9 @@ class PreparedProgram:
 
     def _schedule(self, numbers: Sequence[int]) -> Schedule:
         own = [self.modules[number] for number in numbers]
+        running = self.program.rulesets
+        if running is not None:
+            own = [module for module in own if module.rule is None or module.rule.ruleset in running]
         rulesets, users = frozenset(module.ruleset for module in own), self.program.users_rules
         expanding = [name for name in self.rules.expanding if name in rulesets]
         ending = tuple(name for name in expanding if name.startswith(ENDING_RULES))
@@ -319,7 +322,7 @@ def prepared_engine(program: RuleProgram, terms: TermGraph | None = None) -> Any
 
 def _of_package(selection: RuleSelection) -> RuleSelection:
     """The rules among others that come with esat."""
-    files = tuple(file for file in selection.files if file.file.startswith(str(PACKAGE_RULES)))
+    files = tuple(file for file in selection.files if is_of_package(file.file))
     return selection if files == selection.files else RuleSelection(files)
 
 

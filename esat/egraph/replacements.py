@@ -15,7 +15,7 @@ from esat.egraph.rule_compiler.surface import require_bound
 from esat.egraph.rule_program import signature_of_registered
 from esat.egraph.signature import Signature
 from esat.records import record
-from esat.rules.database import PACKAGE_RULES, RuleSelection
+from esat.rules.database import RuleSelection, is_of_package
 from esat.rules.macros import MACROS
 from esat.rules.reader import Form, Sexp, head_of, is_number, is_string, position_of, show
 from esat.rules.replacement import Replacement, replacement_of
@@ -88,7 +88,7 @@ def opaque_rules(
 
 def saturating(selection: RuleSelection) -> tuple[RuleSelection, list[Rule]]:
     """The rules that e-graphs are made with, and those of ops that only Python types, which are users'."""
-    own = [file for file in selection.files if not file.file.startswith(str(PACKAGE_RULES))]
+    own = [file for file in selection.files if not is_of_package(file.file)]
     if not any(file.rules for file in own):
         return selection, []
     signature = signature_of_registered()

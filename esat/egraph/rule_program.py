@@ -15,7 +15,8 @@ from esat.egraph.content_keys import program_digest
 from esat.egraph.signature import Signature
 from esat.graph.registry import registered_ops
 from esat.records import record
-from esat.rules.database import PACKAGE_RULES, RuleSelection
+from esat.rules.database import RuleSelection, is_of_package
+from esat.storage import digest_of
 
 PROGRAMS_KEPT = 8
 
@@ -46,6 +47,8 @@ class RuleProgram:
         Stands for all of it, and for the code that makes e-graphs of it.
     engine
         What runs the rules; a program that esat's own engine does not know all of runs on egglog.
+    rulesets
+        Those that run, without the algebra of sums and products beside them; None: all, with it.
     """
 
     signature: Signature
@@ -53,12 +56,18 @@ class RuleProgram:
     strict: bool
     digest: str
     engine: EngineName = "esat"
+    rulesets: frozenset[str] | None = None
+
+    @property
+    def has_algebra(self) -> bool:
+        """Whether the algebra of sums and products runs between the rules."""
+        return not self.strict and self.rulesets is None
 
     @cached_property
     def users_rules(self) -> frozenset[str]:
         """Names of the rules that do not come with esat."""
         rules = self.selection.rules
-        return frozenset(rule.name for rule in rules if not rule.file.startswith(str(PACKAGE_RULES)))
+        return frozenset(rule.name for rule in rules if not is_of_package(rule.file))
 
     @cached_property
     def report_names(self) -> frozenset[str]:
@@ -74,13 +83,20 @@ class RuleProgram:
 _programs: OrderedDict[str, RuleProgram] = OrderedDict()
 
 
-def program_for(selection: RuleSelection, strict: bool = False, engine: EngineName = "esat") -> RuleProgram:
-    """The program of a rule selection; the last few are remembered."""
+def program_for(
+    selection: RuleSelection,
+    strict: bool = False,
+    engine: EngineName = "esat",
+    rulesets: frozenset[str] | None = None,
+) -> RuleProgram:
+    """The program of a rule selection, or of some of its rule sets; the last few are remembered."""
     signature = signature_of_registered()
     digest = program_digest(selection, signature, strict, engine)
+    if rulesets is not None:
+        digest = digest_of([digest, *sorted(rulesets)])
     known = _programs.get(digest)
     if known is None:
-        known = _programs[digest] = RuleProgram(signature, selection, strict, digest, engine)
+        known = _programs[digest] = RuleProgram(signature, selection, strict, digest, engine, rulesets)
         while len(_programs) > PROGRAMS_KEPT:
             _programs.popitem(last=False)
     return known

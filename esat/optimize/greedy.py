@@ -1,7 +1,7 @@
-"""The greedy baseline: what a compiler without an e-graph can do with the same rules.
+"""The greedy baseline: the same rules without keeping what they replace.
 
 Merge, canonicalize to a fixed point, stabilize, choose matrix products, specialize, merge: the order of the
-database. Each replacement is made where it is found and destroys what it replaces.
+database. Each step destroys what it replaces.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What a Query means for equality saturation: what runs before it, takes part in it, and runs after it.
 
-The same database serves the greedy optimizer, which runs all of it in order. Here
+The same database serves greedy modes, which run all of it in order, and the rules of each database of local
+optimizers as a step (:mod:`esat.optimize.rule_step`). Here
 
 * rules saturate,
 * local optimizers say what is equal: their replacements are added, nothing is destroyed,
@@ -11,6 +12,7 @@ The same database serves the greedy optimizer, which runs all of it in order. He
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 from esat.classic.equilibrium import EquilibriumOptimizer
@@ -25,6 +27,7 @@ from esat.classic.simplify import local_shape_lift
 from esat.classic.standard import EQUILIBRIA
 from esat.egraph.loader import NARY_FORM
 from esat.egraph.replacements import saturating
+from esat.errors import EsatWarning
 from esat.records import record
 from esat.rules.database import RuleDatabase, RuleSelection
 from esat.rules.query import Query
@@ -161,6 +164,15 @@ def with_opaque_rules(
     return selection, tuple(RuleRewriter(rule, context) for rule in opaque)
 
 
+def warn_of_exclusions(plan: SaturationPlan, rules: RuleDatabase, query: Query) -> None:
+    """Warn of what a Query leaves out and e-graphs do all the same."""
+    vain = excluded_in_vain(plan, rules, query)
+    if vain:
+        reason = "saturation merges, folds constants and computes with sums and products by itself"
+        text = f"{reason}; leaving out {', '.join(vain)} changes nothing"
+        warnings.warn(text, EsatWarning, stacklevel=2)
+
+
 def excluded_in_vain(plan: SaturationPlan, rules: RuleDatabase, query: Query) -> list[str]:
     """Names of what a Query leaves out and saturation does all the same.
 
@@ -201,7 +213,7 @@ def _left_out(database: DB, selected: Sequence[Entry]) -> list[str]:
             continue
         if isinstance(entry.object, DB):
             found += _left_out(entry.object, ())
-        elif entry.native and not isinstance(entry.object, Marker):
+        elif entry.native and not (isinstance(entry.object, Marker) and isinstance(database, SequenceDB)):
             found.append(entry.name)
     return found
 

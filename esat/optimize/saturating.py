@@ -98,7 +98,7 @@ class LiveEGraph:
             if budgets.rounds is not None:
                 budgets = replace(budgets, rounds=budgets.rounds + rounds_beyond(terms))
             schedule = self._schedule(told)
-            algebra = None if program.strict else Algebra(terms, program.constructors)
+            algebra = Algebra(terms, program.constructors) if program.has_algebra else None
             runner = Runner(engine, schedule, budgets, frozenset(program.constructors), self.trace)
             self._saturation = Saturation(schedule, runner, algebra)
             return self._saturation.run()

@@ -30,18 +30,19 @@ from esat.extract.kept_graphs import kept_graphs
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import Accuracy
-from esat.graph import FunctionGraph, Variable, clone
+from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
 from esat.optimize.optimizer import Choosing
 from esat.optimize.plan import (
     SaturationPlan,
-    excluded_in_vain,
     saturation_plan,
     selected_rules,
+    warn_of_exclusions,
     with_opaque_rules,
 )
 from esat.optimize.report import OptimizationReport, Stage, untimed
+from esat.optimize.rule_step import take_over
 from esat.optimize.search import EqualitySearch
 from esat.optimize.two_forms import use_regimes
 from esat.phases.branches import join_branches, separate_branches
@@ -202,7 +203,7 @@ class SaturationOptimizer:
             selection = selected_rules(plan, self.rules, self.query, self.options)
             selection, opaque = with_opaque_rules(selection, self.rules, self.options)
             plan = replace(plan, equalities=(*plan.equalities, *opaque))
-            self._tell_of_exclusions(plan)
+            warn_of_exclusions(plan, self.rules, self.query)
         collector = CollectEqualities(plan.equalities)
         equalities = self._prepare(graph, plan, collector, profile, stage)
         lazy = any(isinstance(node.op, IfElse) for node in graph.apply_nodes)
@@ -247,7 +248,7 @@ class SaturationOptimizer:
         for _ in range(MOST_STABILIZATIONS):
             if not len(plan.stabilizing) or not _run(plan.stabilizing, result, profile, stage):
                 break
-            _take_over(graph, result)
+            take_over(graph, result, "stabilize what was found")
             more = inquiry.more(claims(graph))
             if more is None:
                 break
@@ -268,13 +269,6 @@ class SaturationOptimizer:
             report, nodes_before=profile.nodes_before, rules=rules, resizing=resizing, regimes=regimes
         )
         return result, report, profile
-
-    def _tell_of_exclusions(self, plan: SaturationPlan) -> None:
-        vain = excluded_in_vain(plan, self.rules, self.query)
-        if vain:
-            reason = "saturation merges, folds constants and computes with sums and products by itself"
-            text = f"{reason}; leaving out {', '.join(vain)} changes nothing"
-            warnings.warn(text, EsatWarning, stacklevel=2)
 
     def _users_files(self) -> tuple[RuleFile, ...]:
         known = self.options.users
@@ -367,15 +361,6 @@ def _applied(parts: Sequence[OptimizerProfile]) -> dict[str, int]:
     """Name of each optimizer around saturation that changed the graph -> how often."""
     around = (part for part in parts if part.kind != "EqualitySaturation")
     return {name: count for part in around for name, count in part.all_applied().items()}
-
-
-def _take_over(graph: FunctionGraph, result: FunctionGraph) -> None:
-    """Let a graph compute its outputs as another one does that has copies of its inputs."""
-    copies = dict(zip(result.inputs, graph.inputs, strict=True))
-    outputs, _ = clone(result.outputs, copies)
-    for old, new in zip(list(graph.outputs), outputs, strict=True):
-        if old is not new and old not in graph.input_set and any(old is one for one in graph.outputs):
-            graph.replace(old, new, "stabilize what was found")
 
 
 def _join(graph: FunctionGraph) -> None:

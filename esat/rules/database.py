@@ -27,6 +27,11 @@ DEFAULT_TAGS = frozenset({"canonicalize", "fast_run"})
 SELECTIONS_KEPT = 32
 
 
+def is_of_package(file: str) -> bool:
+    """Whether a rule file comes with esat."""
+    return file.startswith(str(PACKAGE_RULES))
+
+
 @record(frozen=True)
 class RuleSelection:
     """Rules for one compilation.
@@ -63,7 +68,7 @@ class RuleSelection:
         """
         parts: list[str] = []
         for file in self.files:
-            parts.append(repr(file.file.startswith(str(PACKAGE_RULES))))
+            parts.append(repr(is_of_package(file.file)))
             parts += [form.source for form in file.declarations]
             for rule in file.rules:
                 parts += [rule.name, rule.ruleset, rule.soundness, rule.kind, rule.source]

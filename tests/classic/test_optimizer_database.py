@@ -181,7 +181,7 @@ def test_summaries():
     lines = text.getvalue().splitlines()
     assert lines[0] == "SequenceDB optdb"
     assert any("merge1 (MergeOptimizer) [exact, fast_compile, fast_run, merge]" in line for line in lines)
-    assert any("local_add_canonizer (Canonizer) [fast_run]" in line for line in lines)
+    assert any("local_add_canonizer (Marker) [fast_run]" in line for line in lines)
     text = io.StringIO()
     esat.optdb.query(Query(["fast_run"])).print_summary(file=text)
     lines = text.getvalue().splitlines()

@@ -58,7 +58,7 @@ def greedy(build, count=2):
     [
         (lambda x, y: esat.neg(-x) * y, "[mul(x, y)]"),
         (lambda x, y: (x * y) / y, "[x]"),
-        (lambda x, y: esat.exp(x) * esat.exp(y), "[exp(add(x, y))]"),
+        (lambda x, y: esat.exp(x) * esat.exp(y), "[exp(add(y, x))]"),
         (lambda x, y: esat.log(1.0 + esat.exp(x)) + y * 0.0, "[softplus(x)]"),
         (lambda x, y: esat.log(esat.exp(x) + 1.0) * y, "[mul(softplus(x), y)]"),  # the commuted pattern
         (lambda x, y: esat.pow(x, 2.0) + (y - y), "[sqr(x)]"),
@@ -76,9 +76,9 @@ VIEWS = [
     ((A @ B.T).T, "matmul(B, dimshuffle{1,0}(A))"),
     (esat.exp((A @ B.T).T) @ C, "matmul(exp(matmul(B, dimshuffle{1,0}(A))), C)"),
     (((A @ B).T @ C).T, "matmul(dimshuffle{1,0}(C), matmul(A, B))"),
-    ((A * 2.0).sum(), "mul(2.0, sum{0,1}(A))"),
+    ((A * 2.0).sum(), "mul(sum{0,1}(A), 2.0)"),
     ((-A).sum(), "neg(sum{0,1}(A))"),
-    ((A * 2.0).sum(0).sum(0), "mul(2.0, sum{0,1}(A))"),
+    ((A * 2.0).sum(0).sum(0), "mul(sum{0,1}(A), 2.0)"),
     (esat.trace(square @ C[:3, :3]), None),
     (esat.sort(A.T[None].T), "sort{2}(dimshuffle{0,1,x}(A))"),
 ]
@@ -100,42 +100,18 @@ def test_a_product_that_is_read_both_ways_is_computed_once():
     assert [node.op.name for node in found].count("matmul") == 1
 
 
-a, b, c, s, y = (esat.vector(name) for name in "abcsy")
-
-
-@pytest.mark.parametrize(
-    ("output", "least"),
-    [
-        (s * (1.0 - y) - (1.0 - s) * y, "sub(s, y)"),
-        ((a + b) * c - a * c - b * c, "fill(a, [0.0])"),
-        ((a + b) ** 2 - (a - b) ** 2, "mul(mul(a, b), [4.0])"),
-        ((a + b) * (a - b) - a * a + b * b, "fill(a, [0.0])"),
-        ((1.0 - s) * y + s * y, "y"),
-    ],
-)
-def test_products_are_multiplied_out_by_saturation_alone(output, least):
-    """Canonizers of sums and of products look at one chain each, as those of the documents: PyTensor leaves
-    these as they are, too. Only the squares get an op of their own."""
-    inputs = [one for one in esat.graph.inputs_of([output]) if not isinstance(one, esat.graph.Constant)]
-    for mode in ("fast_run", "o3", "unsafe"):
-        assert str(esat.compile(esat.Graph(inputs, output), mode).optimized) == f"[{least}]"
-    written = esat.Graph(inputs, output).function_graph()
-    names = sorted(node.op.name for node in written.toposort() if node.op.name != "dimshuffle")
-    for mode in ("greedy", "strict", "o2", "Stabilization"):
-        found = esat.compile(esat.Graph(inputs, output), mode).optimized.toposort()
-        left = sorted(node.op.name.replace("sqr", "pow") for node in found if node.op.name != "dimshuffle")
-        assert left == names
-
-
-def test_it_destroys_what_it_replaces():
-    """What saturation finds and greedy rewriting does not: a detour through a form that costs more."""
+def test_each_step_keeps_one_form():
+    """What saturation finds and a sequence of steps does not: an inverse is no system any more for the rule
+    that comes after the one that replaced it."""
+    rules = """
+        (ruleset first :tags (canonicalize)) (ruleset second :tags (specialize))
+        (rewrite (Erf (Erfc x)) (Sin x) :ruleset first :name "first")
+        (rewrite (Tanh (Erf (Erfc x))) x :ruleset second :name "second")"""
     x = esat.vector("x")
-    build = esat.Graph([x], esat.log(esat.exp(x) * esat.exp(2.0 * x)))
-    found = {
-        mode: [node.op.name for node in esat.compile(build, mode).optimized.toposort()]
-        for mode in ("greedy", "fast_run")
-    }
-    assert found == {"greedy": ["mul", "add"], "fast_run": ["mul"]}
+    build = esat.Graph([x], esat.tanh(esat.erf(esat.erfc(x))))
+    for mode, left in (("greedy", "[tanh(sin(x))]"), ("fast_run", "[x]")):
+        chosen = esat.Mode(mode, accuracy="ignore")
+        assert str(esat.compile(build, chosen, rules=rules).optimized) == left
 
 
 def test_a_rule_and_an_optimizer_that_undo_each_other_are_named():
@@ -155,9 +131,9 @@ def test_a_rule_and_an_optimizer_that_undo_each_other_are_named():
     for _ in range(50):
         value = esat.sin(value) + 1.0
     graph = esat.Graph([x], esat.exp(value)).function_graph()
-    with pytest.warns(OscillationWarning, match="undo each other: neg-neg, reciprocal-exp, roundabout"):
+    with pytest.warns(OscillationWarning, match="undo each other: roundabout, rules"):
         profile = database.query(Query(["fast_run"])).optimize(graph)
-    assert sum(profile.all_applied().values()) < 500, "some dozen changes name the culprits"
+    assert profile.all_applied()["roundabout"] < 50, "some dozen changes name the culprits"
 
 
 def test_two_operands_are_found_among_all_of_a_sum_or_product():
@@ -174,9 +150,26 @@ def test_two_operands_are_found_among_all_of_a_sum_or_product():
     values = np.random.default_rng(0).normal(size=(3, 5))
     for name, (output, expected) in programs.items():
         graph = esat.Graph([x, y, b], [output], on_unused_input="ignore")
-        function = esat.compile(graph, "greedy", rules=rule)
+        function = esat.compile(graph, esat.Mode("greedy", accuracy="ignore"), rules=rule)
         names = [node.op.name for node in function.optimized.toposort()]
         assert expected is None or names == expected, name
         assert names.count("exp") <= 1
         plain = esat.evaluate(output, dict(zip((x, y, b), values, strict=True)))
         np.testing.assert_allclose(function(*values), plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["greedy", "fast_run"])
+@pytest.mark.parametrize(
+    ("sizes", "right_first"), [((4, 700, 700, 700), False), ((700, 700, 700, 4), True)], ids=["left", "right"]
+)
+def test_products_are_ordered_for_the_sizes_given(
+    mode: str, sizes: tuple[int, ...], right_first: bool
+) -> None:
+    factors = [esat.matrix(name) for name in "abc"]
+    first, second, third = factors
+    written = (first @ second) @ third if right_first else first @ (second @ third)
+    shapes = {factor: (sizes[place], sizes[place + 1]) for place, factor in enumerate(factors)}
+    f = esat.compile(esat.Graph(factors, [written]), mode=mode, shapes=shapes)
+    last = f.optimized.outputs[0].owner
+    assert last is not None
+    assert (last.inputs[0] in f.optimized.input_set) is right_first

@@ -7,12 +7,12 @@ import pytest
 import esat
 from esat import Mode, Query
 from esat.classic import EquilibriumDB, OpSub, SequenceDB
-from esat.classic.cheaper import CheaperRule
 from esat.classic.equilibrium import EquilibriumOptimizer
-from esat.classic.rule_phase import RuleOptions, RulePhase
+from esat.classic.rule_phase import RuleOptions
 from esat.classic.standard import optdb
 from esat.errors import EsatWarning, OptimizerError
 from esat.optimize.plan import excluded_in_vain, saturation_plan, selected_rules
+from esat.optimize.rule_step import EGraphStep
 from esat.rules import RULES
 
 MODES = ["fast_run", "greedy"]
@@ -97,8 +97,8 @@ def test_what_is_excluded_takes_no_part(name):
 
 
 def rule_names(optimizer):
-    if isinstance(optimizer, RulePhase):
-        return {one.rule.report_name for one in optimizer.inner.locals if isinstance(one, CheaperRule)}
+    if isinstance(optimizer, EGraphStep):
+        return {rule.report_name for rule in optimizer.rules}
     if isinstance(optimizer, EquilibriumOptimizer):
         return set().union(*map(rule_names, optimizer.globals), set())
     return set()

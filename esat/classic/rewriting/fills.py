@@ -5,7 +5,6 @@ from __future__ import annotations
 from esat.classic.local import Transformed, local_optimizer
 from esat.classic.rewriting.parts import fitting
 from esat.classic.rewriting.writes import is_zero
-from esat.egraph.uniform import value_of
 from esat.graph import Apply, Family, Variable
 from esat.graph.constants import constant
 from esat.graph.identity import same_variables
@@ -13,7 +12,6 @@ from esat.graph.registry import op_named
 from esat.ops.cast import Cast, cast
 from esat.ops.contraction import MatMul
 from esat.ops.creation import ALLOC, Alloc
-from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.reduction import Reduction
 from esat.ops.shape import ShapeI, element_count, size_of
@@ -170,29 +168,6 @@ def _combined(op: Reduction, value: Variable, filled: Variable, dtype: str) -> V
         return None
     power: Variable = op_named("pow")(value, count)
     return power
-
-
-@local_optimizer([Elementwise])
-def local_mul_zero(node: Apply) -> Transformed:
-    """X * 0 is 0 in the shape of x, unless x is a quotient: 0 / 0 is NaN."""
-    if node.op.name != "mul":
-        return False
-    for zero, other in (node.inputs, node.inputs[::-1]):
-        if is_zero(zero) and not _is_quotient(other):
-            return fitting(node, op_named("fill")(other, zero))
-    return False
-
-
-def _is_quotient(variable: Variable) -> bool:
-    """Whether something is divided in a product, or in what a product, a sum over axes or a view is of."""
-    node = variable.owner
-    if node is None or node.op.name in ("div", "reciprocal"):
-        return node is not None
-    if node.op.name == "pow":
-        exponent = value_of(node.inputs[1])
-        return exponent is not None and exponent < 0
-    passes = node.op.name in ("mul", "neg", "sqr", "sum") or isinstance(node.op, DimShuffle)
-    return passes and any(map(_is_quotient, node.inputs))
 
 
 @local_optimizer([MatMul])

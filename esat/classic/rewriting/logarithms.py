@@ -25,8 +25,10 @@ def local_log_through_views(node: Apply) -> Transformed:
     """In log(2 * p[i]): p[i] -> exp(log(p)[i]), so that rules make log(2) + log(p)[i].
 
     So for every index inside the logarithm of what over- or underflows, or of one less that; and
-    log((1 - p)[i]) becomes log(1 - p[i]).
+    log((1 - p)[i]) becomes log(1 - p[i]). What rules made of log(1 - exp(p[i])) sees p behind the index.
     """
+    if node.op.name == "log1mexp":
+        return _before_view(node)
     if node.op.name not in LOGARITHMS:
         return False
     operand = node.inputs[0]
@@ -42,6 +44,15 @@ def local_log_through_views(node: Apply) -> Transformed:
         return dict(written)
     # Who else uses a view has no use for an exponential of a logarithm.
     return fitting(node, node.op.make_node(_with(operand, written)).outputs[0])
+
+
+def _before_view(node: Apply) -> Transformed:
+    """log1mexp(p[i]) -> log1mexp(p)[i]."""
+    view = node.inputs[0].owner
+    if view is None or not _is_index(view) or not used_once(node.inputs[0]):
+        return False
+    whole, *indices = view.inputs
+    return fitting(node, view.op.make_node(node.op(whole), *indices).outputs[0])
 
 
 @local_optimizer([Elementwise])

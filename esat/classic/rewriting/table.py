@@ -9,7 +9,6 @@ from esat.classic.rewriting import (
     checks,
     decompositions,
     diagonals,
-    distribution,
     fills,
     gathers,
     increments,
@@ -40,14 +39,11 @@ class Local:
         Name of the database of ``optdb`` it belongs to.
     tags
         Beside that database's.
-    native
-        Whether saturation does the same itself, so that only greedy modes need it.
     """
 
     optimizer: FromFunctionLocalOptimizer
     equilibrium: str = "canonicalize"
     tags: tuple[str, ...] = ("fast_run",)
-    native: bool = False
 
 
 _EXACT = ("fast_run", "exact")
@@ -75,7 +71,6 @@ LOCALS: tuple[Local, ...] = (
     Local(fills.local_elemwise_fill, tags=_EXACT),
     Local(fills.local_reduce_of_filled),
     Local(fills.local_0_dot_x),
-    Local(fills.local_mul_zero, native=True),
     Local(joins.local_join_of_one, tags=_EXACT),
     Local(joins.local_join_of_joins, tags=_EXACT),
     Local(joins.local_join_make_vector, tags=_EXACT),
@@ -88,7 +83,6 @@ LOCALS: tuple[Local, ...] = (
     Local(labels.local_log_of_chosen, "stabilize"),
     Local(logarithms.local_log_through_views, "stabilize"),
     Local(logarithms.local_log_of_join, "stabilize"),
-    Local(distribution.local_greedy_distributor, "stabilize", native=True),
     Local(labels.local_advanced_subtensor_lift, tags=_EXACT),
     Local(labels.local_sum_of_increments),
     Local(increments.local_subtract_increments),
