@@ -205,7 +205,7 @@ def _chains(
     equal = [place for place in range(len(pairs)) if classes[2 * place] == classes[2 * place + 1]]
     if equal:
         findings = report.saturation.findings if report.saturation is not None else ()
-        told = ReasonChains(report.extraction, report.reasons.run(), report.offered, findings)
+        told = ReasonChains(report.extraction, report.reasons.provenance, report.offered, findings)
         for place in equal:
             chains[place] = told.between(roots[2 * place], roots[2 * place + 1])
     return chains

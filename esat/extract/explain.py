@@ -180,7 +180,7 @@ class Explanation:
                 " from elsewhere: compile it here, and ask that program"
             )
         number = term_meant(self.extraction.graph.terms, value)
-        return ReasonChains(self.extraction, self.reasons.run(), self.offered, self.findings).of(number)
+        return ReasonChains(self.extraction, self.reasons.provenance, self.offered, self.findings).of(number)
 
     def why_not(self, rule: str) -> str:
         """What became of a rule: left out, never matched, or what it made and why that was not chosen.

@@ -79,7 +79,7 @@ class AskedRule:
         """Forms that it made of what nothing needs as things are."""
         if self.extraction is None or self.reasons is None:
             return []
-        chains = ReasonChains(self.extraction, self.reasons.run(), self.offered)
+        chains = ReasonChains(self.extraction, self.reasons.provenance, self.offered)
         forms = chains.needless_forms_by(self.name)
         return [f"  it made {form}, which nothing that is computed needs" for form in forms]
 

@@ -24,7 +24,11 @@ class Reasons(Protocol):
     def program(self) -> RuleProgram:
         """The rules."""
 
-    def run(self) -> Provenance:
+    def anew(self) -> Reasons:
+        """The same, to be asked and kept by somebody else."""
+
+    @property
+    def provenance(self) -> Provenance:
         """What the rules did."""
 
     def left_sides(self, rule: str) -> tuple[Provenance, LeftSides]:

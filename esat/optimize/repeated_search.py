@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from esat.egraph.rule_program import RuleProgram
@@ -43,8 +44,13 @@ class RepeatedSearch:
     check_types: bool
     told: Sequence[TermGraph]
 
-    def run(self) -> Provenance:
-        """Do it, and read the log.
+    def anew(self) -> RepeatedSearch:
+        """The same, with nothing done yet."""
+        return replace(self)
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """What its rules did: it is done once, when this is asked for.
 
         Raises
         ------
@@ -59,7 +65,7 @@ class RepeatedSearch:
         Raises
         ------
         OptimizerError
-            As :meth:`run`.
+            As :attr:`provenance`.
         """
         from esat.egraph.prepare import prepared
         from esat.egraph.unproven import left_sides

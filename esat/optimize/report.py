@@ -157,7 +157,9 @@ class OptimizationReport:
         told = explain(
             self.extraction, self.cost_before, limit, findings, self.regimes, share, self.rules, self.offered
         )
-        return replace(told, extraction=self.extraction, reasons=self.reasons, findings=findings)
+        # What the explanation is asked of rules is kept as long as it is itself.
+        reasons = None if self.reasons is None else self.reasons.anew()
+        return replace(told, extraction=self.extraction, reasons=reasons, findings=findings)
 
     @property
     def facts(self) -> FactsTold:

@@ -6,6 +6,8 @@ import pytest
 import esat
 from benchmarks.identities import known
 from benchmarks.identity_cases import IDENTITIES, Identity
+from esat.engine import memory as at
+from esat.engine.matching_engine import MatchingEngine
 from esat.errors import InputError, OptimizerError
 
 
@@ -184,9 +186,6 @@ def test_jitted_functions_tell() -> None:
 
 def test_programs_are_the_same_whether_anyone_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search that a program comes from logs nothing; asking runs another one."""
-    from esat.engine import memory as at
-    from esat.engine.matching_engine import MatchingEngine
-
     engines: list[MatchingEngine] = []
     begin = MatchingEngine.begin.__func__
 
@@ -236,3 +235,20 @@ def test_shapes_that_another_value_lends_are_no_reason_by_themselves() -> None:
     assert [step.form for step in chain.steps[-2:]] == ["Fill((Exp((a + b)) * Exp(Neg(a))), 0)", "Fill(b, 0)"]
     assert chain.steps[-1].rule == "algebra: another value lends its shape"
     assert "exp-mul-exp, read from right to left" in chain.rules
+
+
+def test_an_explanation_asks_the_rules_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = esat.vector("x")
+    program = esat.compile(esat.Graph([x], [esat.log(1.0 + x), esat.exp(x)]))
+    begun = []
+    begin = MatchingEngine.begin.__func__
+    monkeypatch.setattr(
+        MatchingEngine, "begin", classmethod(lambda cls, known: begun.append(1) or begin(cls, known))
+    )
+    explanation = program.explain()
+    assert not begun
+    assert explanation.why(0).rules == ("log1p",)
+    assert explanation.why(1).rules == ()
+    assert len(begun) == 1
+    program.explain().why(0)
+    assert len(begun) == 2
