@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Sequence
 from dataclasses import field
@@ -107,7 +108,10 @@ class ForeignCall:
             if self._thunk is None:
                 cells = {variable: [None] for variable in (*node.inputs, *node.outputs)}
                 computed = {variable: [variable.owner is None] for variable in cells}
-                self._thunk = node.op.make_thunk(node, cells, computed, [], impl="py"), cells
+                op = copy.copy(node.op)  # of its own, as what it compiles is kept in it
+                if hasattr(op, "mode"):
+                    op.mode = None  # what it compiles its steps in, whatever its own loop needs
+                self._thunk = op.make_thunk(node, cells, computed, [], impl="py"), cells
             thunk, cells = self._thunk
             for variable, value in zip(node.inputs, values, strict=True):
                 cells[variable][0] = value

@@ -17,8 +17,10 @@ from esat.frontend.shaping import matrix_transpose
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
+from esat.ops.creation import arange
 from esat.ops.diagonal import diagonal
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
+from esat.ops.shape import size_of
 from esat.ops.sorting import argsort
 from esat.ops.view import expand_dims, squeeze
 
@@ -59,7 +61,8 @@ def _packed(step: PyTensorStep) -> list[Variable]:
     permutation, lower, upper = linalg.lu(step.first)
     packed = op_named("add")(tril(lower, -1), upper)
     singular = reductions.any(op_named("eq")(diagonal(upper, 0, -2, -1), 0), axis=-1)
-    order = reductions.argmax(permutation, axis=-2)
+    places = expand_dims(arange(size_of(permutation, permutation.tensor_type.ndim - 2)), -1)
+    order = reductions.sum(op_named("mul")(permutation, places), axis=-2)
     return [where(expand_dims(singular, (-2, -1)), np.nan, packed), cast(PIVOTS_OF_ORDER(order), "int32")]
 
 

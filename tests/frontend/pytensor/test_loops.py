@@ -73,6 +73,9 @@ def test_gradients_and_conditions_by_pytensor():
     x = variable(X)
     found = scan(lambda v, s: pt.tanh(s * 0.5 + v), sequences=x, outputs_info=pt.zeros(()))
     compared([x], [pytensor.grad(found[-1], x), pytensor.grad(found.sum(), x)], [X], foreign=("Scan",))
+    with_mode = scan(lambda s: s * 2, outputs_info=[x], n_steps=3, mode="ESAT")
+    slope = pytensor.function([x], pytensor.grad(with_mode.sum(), x), mode="ESAT")
+    np.testing.assert_array_equal(slope(X), np.full(6, 14.0))
     ending = scan(lambda s: (s * 2, until(s > 20)), outputs_info=pt.ones(()), n_steps=50)
     compared([x], [ending[-1] * x], [X], foreign=("Scan",))
 

@@ -92,6 +92,7 @@ def test_factors_and_pivots():
     permutations = [pt.linalg.pivot_to_permutation(pivots, inverse=flag) for flag in (True, False)]
     compared([x], [packed, pivots, *permutations, pt.linalg.lu_solve((packed, pivots), x)], [A])
     compared([x], [packed], [np.ones((3, 3))])
+    compared([x], [packed, pivots, *permutations], [np.zeros((0, 0))])
 
 
 def test_batches():
