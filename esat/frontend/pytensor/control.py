@@ -6,6 +6,7 @@ from typing import Any
 
 from esat.frontend.pytensor.steps import PyTensorStep, Rule
 from esat.graph.variables import Variable
+from esat.ops.assume import ASSUMABLE, assume
 from esat.ops.cast import cast
 from esat.ops.control import assert_, ifelse
 
@@ -31,6 +32,12 @@ def text_of_assertion(op: Any) -> str:
     return f"{op.exc_type.__name__}: {op.msg}"
 
 
+def _assumed(step: PyTensorStep) -> Variable:
+    """What the user says of a matrix, as far as esat has a name for it."""
+    facts = [key.name for key, state in step.op.assumptions if state.name == "TRUE" and key.name in ASSUMABLE]
+    return assume(step.first, *facts) if facts and step.first.tensor_type.kind == "f" else step.first
+
+
 def _as_operand(step: PyTensorStep) -> Variable:
     return step.first
 
@@ -42,6 +49,8 @@ RULES: dict[str, Rule] = {
     "IfElse": _choice,
     "OpFromGraph": _inlined,
     "ScalarFromTensor": _as_operand,
+    "SpecifyAssumptions": _assumed,
     "TensorFromScalar": _as_operand,
+    "TypeCastingOp": _as_operand,
     "ViewOp": _as_operand,
 }

@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 from pytensor import sparse
+from pytensor.assumptions.specify import assume
 from pytensor.graph.replace import vectorize_graph
 from pytensor.tensor.blas.batched import BatchedDot
 
@@ -182,6 +183,18 @@ def test_a_matrix_without_a_factor_has_one_of_nan(lower):
     t = pt.dtensor3()
     compared([t], [pt.linalg.cholesky(t)], [np.stack([P, -P])])
     compared([t], [pt.linalg.cholesky(t)], [np.zeros((2, 0, 0))])
+
+
+def test_what_is_assumed_of_a_matrix_is_known():
+    """The system of a matrix that is said to be diagonal is a quotient."""
+    x, b = variable(np.diag(V)), variable(B)
+    known = assume(x, diagonal=True, orthogonal=False)
+    outputs = [pt.linalg.solve(known, b), pt.linalg.inv(known), known @ b]
+    compared([x, b], outputs, [np.diag(V), B])
+    function = pytensor.function([x, b], outputs[0], mode="ESAT")
+    assert "solve" not in function.vm.jit_fn.executable.source()
+    complex_ = variable(A + 0j)
+    compared([complex_], [assume(complex_, positive_definite=True) * 2], [A + 0j])
 
 
 def test_singular_matrices_raise_as_numpys():
