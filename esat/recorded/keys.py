@@ -130,6 +130,8 @@ def _described(value: object) -> str:
         return f"dtype {value.str}"
     if isinstance(value, Enum) and type(value).__module__.startswith("esat."):
         return str(value)
+    if isinstance(value, type) and value.__module__.startswith("esat."):  # of the error of an assertion
+        return f"class {value.__module__}.{value.__qualname__}"
     if isinstance(value, Op) and is_of_package(value):
         return f"op {value.name}"
     if isinstance(value, FunctionGraph):  # the body of a loop

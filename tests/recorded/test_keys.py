@@ -87,6 +87,27 @@ def test_what_users_wrote_has_no_key():
         key(esat.Graph([x], [x + esat.constant(np.zeros(keys.LARGEST_CONSTANTS // 8 + 1))]))
 
 
+def test_assertions_have_keys_by_text_and_class():
+    class OwnError(esat.EsatError):
+        pass
+
+    x = esat.vector("x")
+
+    def asserted(**options):
+        return esat.Graph([x], esat.assert_(x, x > 0, **options) * 2.0)
+
+    graphs = [
+        asserted(),
+        asserted(message="no"),
+        asserted(error=esat.ShapeError),
+        asserted(error=esat.EsatError),
+    ]
+    assert len({key(one) for one in graphs}) == len(graphs)
+    assert key(asserted()) == key(asserted())
+    with pytest.raises(NotKeyedError):
+        key(asserted(error=OwnError))
+
+
 def test_changes_of_the_compiler_are_seen():
     before = compiler_state()
     assert compiler_state() == before
