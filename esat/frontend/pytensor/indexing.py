@@ -60,10 +60,9 @@ def _diagonal(step: PyTensorStep) -> Variable:
 
 
 def _unraveled(step: PyTensorStep) -> Any:
-    if step.op.order != "C":
-        raise NoRuleError("an order of columns first")
-    places, sizes = step.operands
-    return unravel_index(places, as_sizes("unravel_index", sizes, len(step.node.outputs)))
+    places, shape = step.operands
+    sizes = as_sizes("unravel_index", shape, len(step.node.outputs))
+    return unravel_index(places, sizes) if step.op.order == "C" else unravel_index(places, sizes[::-1])[::-1]
 
 
 def _raveled(step: PyTensorStep) -> Variable:

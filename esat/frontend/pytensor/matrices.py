@@ -14,13 +14,15 @@ from esat.frontend.linear import batched_dot, dot, kron, outer
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
 from esat.frontend.searching import where
 from esat.frontend.shaping import matrix_transpose
+from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
-from esat.ops.creation import arange
+from esat.ops.creation import alloc, arange
 from esat.ops.diagonal import diagonal
+from esat.ops.join import join
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
-from esat.ops.shape import size_of
+from esat.ops.shape import known_size, size_of
 from esat.ops.sorting import argsort
 from esat.ops.view import expand_dims, squeeze
 
@@ -51,9 +53,17 @@ def _cholesky(step: PyTensorStep) -> Variable:
 
 
 def _lu(step: PyTensorStep) -> list[Variable]:
+    factors = list(linalg.lu(step.first, permute_l=step.op.permute_l))
     if getattr(step.op, "p_indices", False):
-        raise NoRuleError("a permutation as indices")
-    return list(linalg.lu(step.first, permute_l=step.op.permute_l))
+        factors[0] = _places_of_ones(factors[0], -1)
+    return factors
+
+
+def _places_of_ones(permutation: Variable, axis: int) -> Variable:
+    """The place of the one along an axis of matrices of permutations."""
+    numbers: Variable = arange(size_of(permutation, permutation.tensor_type.ndim + axis))
+    weighted = op_named("mul")(permutation, numbers if axis == -1 else expand_dims(numbers, -1))
+    return cast(reductions.sum(weighted, axis=axis), "int64")
 
 
 def _packed(step: PyTensorStep) -> list[Variable]:
@@ -61,9 +71,8 @@ def _packed(step: PyTensorStep) -> list[Variable]:
     permutation, lower, upper = linalg.lu(step.first)
     packed = op_named("add")(tril(lower, -1), upper)
     singular = reductions.any(op_named("eq")(diagonal(upper, 0, -2, -1), 0), axis=-1)
-    places = expand_dims(arange(size_of(permutation, permutation.tensor_type.ndim - 2)), -1)
-    order = reductions.sum(op_named("mul")(permutation, places), axis=-2)
-    return [where(expand_dims(singular, (-2, -1)), np.nan, packed), cast(PIVOTS_OF_ORDER(order), "int32")]
+    pivots = PIVOTS_OF_ORDER(_places_of_ones(permutation, -2))
+    return [where(expand_dims(singular, (-2, -1)), np.nan, packed), cast(pivots, "int32")]
 
 
 def _permutation(step: PyTensorStep) -> Variable:
@@ -72,9 +81,23 @@ def _permutation(step: PyTensorStep) -> Variable:
 
 
 def _qr(step: PyTensorStep) -> Any:
-    if step.op.pivoting or step.op.mode not in ("full", "economic"):
-        raise NoRuleError("pivoting" if step.op.pivoting else f"mode {step.op.mode!r}")
-    return linalg.qr(step.first, mode="complete" if step.op.mode == "full" else "reduced")
+    mode = step.op.mode
+    if step.op.pivoting or mode not in ("full", "economic", "r"):
+        raise NoRuleError("pivoting" if step.op.pivoting else f"mode {mode!r}")
+    if mode == "r":
+        return _as_high(step.first, linalg.qr(step.first, mode="r"))
+    return linalg.qr(step.first, mode="complete" if mode == "full" else "reduced")
+
+
+def _as_high(matrix: Variable, triangle: Variable) -> Variable:
+    """An upper triangle with rows of zeros below, so that there are as many as those of a matrix."""
+    *batch, rows, columns = (size_of(matrix, axis) for axis in range(matrix.tensor_type.ndim))
+    high, wide = known_size(rows), known_size(columns)
+    if high is not None and wide is not None and high <= wide:
+        return triangle
+    missing = op_named("maximum")(op_named("sub")(rows, columns), 0)
+    below = alloc(constant(0, matrix.tensor_type.dtype), *batch, missing, columns)
+    return join([triangle, below], axis=matrix.tensor_type.ndim - 2)
 
 
 def _svd(step: PyTensorStep) -> Any:

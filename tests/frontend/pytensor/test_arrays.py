@@ -176,6 +176,7 @@ PROGRAMS = {
     "raveled": (
         lambda i: [
             *pt.unravel_index(i, (2, 3)),
+            *pt.unravel_index(i, (2, 3), order="F"),
             pt.ravel_multi_index((i, i), (3, 4)),
             pt.ravel_multi_index((i, i), (2, 2), mode="clip"),
         ],
