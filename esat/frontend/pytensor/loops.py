@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, number_of
+from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
 from esat.frontend.pytensor.types import type_of
+from esat.graph.constants import constant
+from esat.graph.registry import op_named
 from esat.graph.types import TensorType
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
+from esat.ops.creation import alloc
 from esat.ops.join import join
 from esat.ops.loops.parts import LoopParts
-from esat.ops.shape import known_size, size_of
+from esat.ops.shape import as_size, known_size, size_of
 
 
 def _scan(step: PyTensorStep) -> list[Variable]:
@@ -56,10 +59,13 @@ def _scan(step: PyTensorStep) -> list[Variable]:
     )
     parts.close()
     traces = parts.node().outputs[parts.count_of_results() :]
-    lengths = op.outer_nitsot(outer)
+    lengths = [as_size("scan", one) for one in op.outer_nitsot(outer)]
     return [
-        *(_buffered(*one, steps) for one in zip(buffers, states, traces, strict=False)),
-        *(_last(trace, length) for trace, length in zip(traces[len(states) :], lengths, strict=True)),
+        *(
+            _kept([buffer[: len(state)]], trace, size_of(buffer, 0))
+            for buffer, state, trace in zip(buffers, states, traces, strict=False)
+        ),
+        *(_kept([], trace, length) for trace, length in zip(traces[len(states) :], lengths, strict=True)),
     ]
 
 
@@ -73,26 +79,28 @@ def _state(group: Sequence[Any], taps: Sequence[int], buffer: Variable) -> dict[
     return {_stand_in(group[0]): buffer[place] for place in range(-min(taps))}
 
 
-def _buffered(
-    buffer: Variable, state: dict[Variable, Variable], trace: Variable, steps: Variable
-) -> Variable:
-    """A state's values in the buffer that they are kept in: the last ones, where it is shorter than all."""
-    length, count = size_of(buffer, 0), known_size(steps)
-    room = known_size(length)
-    spare = None if room is None or count is None else room - count - len(state)
-    values = [buffer[: len(state)], trace]
-    if spare is None or spare > 0:
-        values.append(buffer[len(state) + steps :])
-    whole = join(values, 0)
-    return whole if spare == 0 else whole[size_of(whole, 0) - length :]
+def _kept(first: Sequence[Variable], trace: Variable, length: Variable) -> Variable:
+    """What PyTensor keeps of a state: its first values and those of all steps. The last of them stay where
+    fewer are wanted, and zeros follow where more are.
 
-
-def _last(trace: Variable, length: Variable) -> Variable:
-    """The last rows, of which so many are kept."""
-    count, wanted = known_size(size_of(trace, 0)), number_of(length)
-    if wanted is not None and count == wanted:
-        return trace
-    return trace[size_of(trace, 0) - cast(length, "int64") :]
+    Parameters
+    ----------
+    first
+        Nothing, or an array of the first values.
+    trace
+        The values of all steps.
+    length
+        How many are wanted.
+    """
+    whole = join([*first, trace], 0) if first else trace
+    count, wanted = known_size(size_of(whole, 0)), known_size(length)
+    if count is not None and count == wanted:
+        return whole
+    if count is None or wanted is None or count < wanted:
+        missing = op_named("maximum")(op_named("sub")(length, size_of(whole, 0)), 0)
+        sizes = (size_of(trace, axis) for axis in range(1, trace.tensor_type.ndim))
+        whole = join([whole, alloc(constant(0, trace.tensor_type.dtype), missing, *sizes)], 0)
+    return whole[size_of(whole, 0) - length :]
 
 
 RULES: dict[str, Rule] = {"Scan": _scan}

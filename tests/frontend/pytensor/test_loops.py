@@ -4,6 +4,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.traversal import ancestors
+from pytensor.scan.op import Scan
 from pytensor.scan.utils import until
 
 from frontend.pytensor.peer import compared, variable
@@ -60,6 +62,29 @@ def test_several_states_and_results():
         outputs_info=[pt.zeros(()), pt.ones(()), None],
     )
     compared([x], [total, product[-1], squares], [X])
+
+
+def test_rows_that_no_step_computes_are_zero():
+    """Of buffers that are longer than the loop, as those of truncated gradients are."""
+    x, n = variable(X), pt.lscalar("n")
+    found = scan(lambda v, s: (s + v, s * v), sequences=x[:3], outputs_info=[pt.ones(()), None])
+    node = next(one.owner for one in ancestors(found) if one.owner and isinstance(one.owner.op, Scan))
+    for length in (pt.constant(7), n, pt.constant(2)):
+        steps, sequence, state, _ = node.inputs
+        longer = pt.set_subtensor(pt.ones(length + 1)[:1], state[:1]) * 3
+        outputs = node.op.make_node(steps, sequence, longer, length).outputs
+        compared([x, n], outputs, [X, np.int64(6)])
+
+
+def test_truncated_gradients_by_pytensor_and_here():
+    x, limit = variable(X), pt.lscalar("limit")
+    found = scan(
+        lambda old, new, u: (old * new, until(new > u)),
+        sequences={"input": x, "taps": [-1, 0]},
+        non_sequences=[limit],
+        truncate_gradient=2,
+    )
+    compared([x, limit], [pytensor.grad(found.sum(), x)], [np.arange(6.0), np.int64(3)], foreign=("Scan",))
 
 
 def test_a_computed_number_of_steps():
