@@ -31,6 +31,7 @@ from esat.graph import Family, Op, TensorType, Variable
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.contraction import MATMUL, MatMul
+from esat.ops.elementwise.code import COMPLEX_CODE
 from esat.ops.index.write import PartWrite
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.record import MatrixOp
@@ -52,7 +53,7 @@ REDUCING = {
 """Constructors of what kernels compute by loops over an operand, besides elementwise ops -> additions an
 element, and those of what is computed of each besides."""
 _WITH_BLAS = ("float32", "float64", "complex64", "complex128")
-_WITHOUT_KERNELS = ("float16", "complex64", "complex128")
+_COMPLEX = ("complex64", "complex128")
 _SLOWER = 8.0  # NumPy's own loops for dtypes without kernels or BLAS, against kernels
 # A routine works in blocks if it does more operations on each of n numbers than this times log2(n).
 _BLOCKED_FLOPS = 1.5
@@ -142,7 +143,7 @@ class CostModel:
             return self.product(PRODUCTS[constructor], operands[0], operands[1], result)
         op = self._ops.get(constructor)
         if op is not None and op.family is Family.ELEMENTWISE:
-            return self._elementwise(flops_of(op), operands, result)
+            return self._elementwise(flops_of(op), operands, result, op.name in COMPLEX_CODE)
         if op is not None and op.family is Family.SPARSE:
             return self._instance(op, operands, result)
         return self._library(constructor, attributes, operands, result)
@@ -164,11 +165,14 @@ class CostModel:
         narrow = self.machine.single_speedup
         return narrow if itemsize == 4 else min(8.0 / itemsize, 2.0 * narrow)
 
-    def _elementwise(self, flops: float, operands: Sequence[Value], result: Value) -> float:
+    def _elementwise(
+        self, flops: float, operands: Sequence[Value], result: Value, has_complex: bool = True
+    ) -> float:
         if not result.shape:
             return self.machine.fused_op
         work = self.arithmetic(flops, result)
-        if DTYPES[result.dtype] in _WITHOUT_KERNELS:
+        dtypes = {DTYPES[one.dtype] for one in (*operands, result)}
+        if "float16" in dtypes or (not has_complex and not dtypes.isdisjoint(_COMPLEX)):
             moved = result.itemsize * (result.size + sum(operand.size for operand in operands))
             return self.machine.library_call + _SLOWER * work + moved / self.machine.bandwidth(moved)
         moved = result.size * result.itemsize

@@ -12,7 +12,6 @@ from esat.graph.types import DTYPES
 from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.entries import NEW_AXIS, Slice
 
-_WITHOUT_KERNELS = ("float16", "complex64", "complex128")
 _LINE = 64.0
 """Bytes that memory is read by: an element alone moves a whole line."""
 
@@ -42,7 +41,8 @@ def indexed_seconds(
     if (
         not all(entry.is_full for entry in sliced)
         or any(DTYPES[index.dtype] == "bool" for index in indices)
-        or DTYPES[array.dtype] in _WITHOUT_KERNELS
+        or DTYPES[array.dtype] == "float16"
+        or (writes and DTYPES[array.dtype].startswith("complex"))
         or (isinstance(op, AdvancedSetSubtensor) and op.inplace)
     ):
         return None

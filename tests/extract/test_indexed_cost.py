@@ -12,7 +12,9 @@ from esat.graph.types import DTYPE_NUMBER
 from esat.phases.fusion import fuse
 from esat.phases.price import plan_seconds
 
-F64, I64, MASK, COMPLEX = (DTYPE_NUMBER[name] for name in ("float64", "int64", "bool", "complex128"))
+F64, I64, MASK, HALF, COMPLEX = (
+    DTYPE_NUMBER[name] for name in ("float64", "int64", "bool", "float16", "complex128")
+)
 MODEL = CostModel(MachineProfile())
 X, M, PLACES = esat.vector("x"), esat.matrix("m"), esat.lvector("i")
 READ, ROWS = (variable[PLACES].owner.op for variable in (X, M))
@@ -45,7 +47,9 @@ def test_adding_is_dearer_than_reading() -> None:
 
 def test_what_no_kernel_reads_has_no_such_price() -> None:
     assert read(100.0, 1e4, index=MASK) is None
-    assert read(100.0, 1e4, dtype=COMPLEX) is None
+    assert read(100.0, 1e4, dtype=HALF) is None
+    complex_operands = [Value((100.0,), COMPLEX), Value((1e4,), COMPLEX), Value((1e4,), I64)]
+    assert MODEL.indexed(ADD, complex_operands, complex_operands[0]) is None
     on_device = CostModel(replace(MachineProfile(), gather_rate=0.0))
     operands = [Value((100.0,), F64), Value((10.0,), I64)]
     assert on_device.indexed(READ, operands, Value((10.0,), F64)) is None

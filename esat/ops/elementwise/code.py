@@ -53,6 +53,14 @@ SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
 )
 """Names of functions of floats that are SciPy's, and how many operands they have."""
 
+COMPLEX_CODE = frozenset(
+    [
+        "abs", "add", "angle", "conj", "div", "eq", "exp", "fill", "imag", "isfinite", "isinf", "isnan",
+        "mul", "ne", "neg", "real", "reciprocal", "sqr", "sub", "switch",
+    ]
+)  # fmt: skip
+"""Names of ops that kernels compute of complex numbers, by their parts."""
+
 SCALAR_HELPERS = frozenset(
     [
         "wrapping_add",

@@ -9,6 +9,7 @@ import esat
 from esat.codegen.lowering.complex_values import RULES
 from esat.graph.evaluate import evaluate
 from esat.graph.registry import op_named
+from esat.ops.elementwise.code import COMPLEX_CODE
 
 PARTS = (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-300, 709.9, 745.0, -745.0, 5e-324)
 with warnings.catch_warnings():
@@ -72,6 +73,10 @@ def test_values_are_numpys_at_the_ends_of_the_range(name, dtype):
                     np.testing.assert_array_equal(np.signbit(one[other == 0]), np.signbit(other[other == 0]))
             else:
                 np.testing.assert_array_equal(one, other)
+
+
+def test_prices_know_which_ops_have_rules():
+    assert RULES.keys() == COMPLEX_CODE
 
 
 Z, W = esat.vector("z", "complex128"), esat.vector("w", "complex64")
