@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from types import MappingProxyType
+from typing import Any
 
 from esat.egraph.algebra.findings import FOUND, Finding
 from esat.egraph.saturation_report import rule_name
@@ -138,6 +139,11 @@ class Explanation:
     extraction: Extraction | None = field(default=None, repr=False, compare=False)
     reasons: Reasons | None = field(default=None, repr=False, compare=False)
     findings: Sequence[Finding] = field(default=(), repr=False, compare=False)
+
+    def __reduce__(self) -> Any:
+        """Copies tell all that is printed; what is asked of rules stays where the program was compiled."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return Explanation, tuple({**values, "extraction": None, "reasons": None, "findings": ()}.values())
 
     def why(self, value: object = 0) -> ReasonChain:
         """The rules that lead from a value as it was written to the form that is computed.

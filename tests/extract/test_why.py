@@ -1,5 +1,7 @@
 """The chains of rules from values as written to the forms that are computed."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -252,3 +254,14 @@ def test_an_explanation_asks_the_rules_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(begun) == 1
     program.explain().why(0)
     assert len(begun) == 2
+
+
+def test_copies_tell_what_is_printed() -> None:
+    x = esat.vector("x")
+    explanation = esat.compile(esat.Graph([x], [esat.log(1.0 + x)])).explain()
+    copied = pickle.loads(pickle.dumps(explanation))
+    assert str(copied) == str(explanation)
+    assert copied.why_not("log1p") == explanation.why_not("log1p")
+    assert copied.why_not("log-exp").startswith("log-exp never matched: no term of the program")
+    with pytest.raises(OptimizerError, match="compile it here"):
+        copied.why(0)
