@@ -140,7 +140,7 @@ def _check_rules(chosen: argparse.Namespace) -> int:
         for rule, _ in idle:
             print(f"{rule.position}: rule {rule.name!r} does not fire on its own left side")
         for rule in superfluous(rules, operators, chosen.seed) if chosen.files else ():
-            print(f"{rule.position}: rule {rule.name!r} is superfluous: algebra implies it")
+            print(f"{rule.position}: rule {rule.name!r} is superfluous: it is known without rules")
         good = good and report.sound and not idle
     return 0 if good else 1
 

@@ -1,7 +1,7 @@
-"""Which rules the algebra makes superfluous: both sides have one value, and the right one is arithmetic.
+"""Which rules the layer of sums and products makes superfluous: it equates their sides without any rule.
 
-The algebra compares whatever is in an e-graph, and offers sums, products and quotients by itself. It makes no
-other terms: a rule whose right side has an op of another kind says something of its own.
+All modes have that layer but those that admit exact rules alone, for which exact rules are never superfluous.
+What only the algebra shows, greedy modes need a rule for: they have none.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from esat.egraph.algebra.fingerprints import fingerprints
-from esat.egraph.algebra.lengths import Symbols
-from esat.egraph.algebra.reading import read
 from esat.egraph.constructors import op_signature
-from esat.egraph.loader import NARY_FORM, flatten, load
-from esat.egraph.prepare import prepared_engine
+from esat.egraph.loader import NARY_FORM
 from esat.egraph.rule_program import program_for
+from esat.egraph.schedule import Budgets
 from esat.egraph.terms import TermGraph
+from esat.optimize.search import saturated
 from esat.rules import RULES
 from esat.rules.query import Query
 from esat.rules.reader import Sexp, head_of
@@ -33,7 +31,7 @@ _MADE_BY_RULES = frozenset({"Pow", "Fill"})
 
 
 def superfluous(rules: Sequence[Rule], operators: Signature | None = None, seed: int = 0) -> list[Rule]:
-    """The rules that the algebra implies.
+    """The rules that say nothing which is not known without any rule.
 
     Parameters
     ----------
@@ -49,9 +47,9 @@ def superfluous(rules: Sequence[Rule], operators: Signature | None = None, seed:
 
 
 def is_superfluous(rule: Rule, operators: Signature, seed: int = 0) -> bool:
-    """Whether both sides of a rule have one value in the finite fields, in all situations that are tried."""
+    """Whether both sides of a rule are one class without it, in all situations that are tried."""
     statement = statement_of(rule, operators)
-    if statement.unjudged or statement.claims or not statement.equalities:
+    if rule.soundness == "exact" or statement.unjudged or statement.claims or not statement.equalities:
         return False
     if not all(_is_arithmetic(right) for _, right in statement.equalities):
         return False
@@ -81,13 +79,7 @@ def _heads(term: Sexp) -> set[str]:
 
 
 def _are_equal(terms: TermGraph) -> bool:
-    """Whether the first half of a graph's roots have the values of the second half, one by one."""
-    program = program_for(RULES.query(Query([])))
-    operators = {*program.constructors, *(term.constructor for term in terms.terms)}
-    engine = prepared_engine(program, terms)
-    load(engine, terms, flatten(terms))
-    found = fingerprints(read(engine, operators), Symbols.of(terms))
-    classes = [int(found.reading.term_class[root]) for root in terms.roots]
-    half = len(classes) // 2
-    values = [(found.value_of(klass), int(found.shape[klass])) for klass in classes]
-    return values[:half] == values[half:]
+    """Whether the first half of a graph's roots are found to be equal to the second half, one by one."""
+    graph, _ = saturated(terms, program_for(RULES.query(Query([])), rulesets=frozenset()), Budgets())
+    half = len(graph.roots) // 2
+    return graph.roots[:half] == graph.roots[half:]

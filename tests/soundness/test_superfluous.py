@@ -1,12 +1,18 @@
-"""Rules that say what the algebra knows."""
+"""Rules that say what is known without them."""
+
+import pytest
 
 from esat.__main__ import main
+from esat.rules import RULES as PACKAGE
 from esat.rules.rule import read_rules
 from esat.soundness.superfluous import superfluous
 
 RULES = """
 (ruleset mine :tags (fast_run) :soundness real)
-(rewrite (Sub (Sqr x) (Sqr y)) (Mul (Add x y) (Sub x y)) :ruleset mine :name "difference-of-squares")
+(rewrite (Sub (Add x y) y) x :ruleset mine :name "cancels")
+(rewrite (Mul x (Div y z)) (Div (Mul x y) z) :ruleset mine :name "associates")
+(rewrite (Neg (Neg x)) x :ruleset mine :name "needed-in-strict-mode" :soundness exact)
+(rewrite (Sub (Sqr x) (Sqr y)) (Mul (Add x y) (Sub x y)) :ruleset mine :name "needed-in-greedy-mode")
 (rewrite (Add (Mul x (Sub one t)) (Mul x t)) x :when ((= (val one) 1.0)) :ruleset mine :name "mixture")
 (rewrite (Exp (Neg (Neg x))) (Exp x) :ruleset mine :name "makes-another-op")
 (rewrite (Tanh (Neg x)) (Neg (Tanh x)) :ruleset mine :name "says-something-of-tanh")
@@ -16,16 +22,18 @@ RULES = """
 """
 
 
-def test_rules_that_algebra_implies_are_named(tmp_path, capsys) -> None:
+def test_rules_that_say_nothing_new_are_named(tmp_path, capsys) -> None:
     rules = read_rules(RULES).rules
-    assert [rule.name for rule in superfluous(rules)] == [
-        "difference-of-squares",
-        "mixture",
-        "hyperbola",
-    ]
+    assert [rule.name for rule in superfluous(rules)] == ["cancels", "associates"]
     file = tmp_path / "mine.egg"
-    file.write_text("\n".join(RULES.strip().splitlines()[:2] + RULES.strip().splitlines()[4:5]))
+    file.write_text("\n".join(RULES.strip().splitlines()[:4]))
     assert main(["rules", "check", str(file)]) == 0
     told = capsys.readouterr().out
-    assert "rule 'difference-of-squares' is superfluous: algebra implies it" in told
-    assert told.count("superfluous") == 1
+    assert "rule 'cancels' is superfluous: it is known without rules" in told
+    assert told.count("superfluous") == 2
+
+
+@pytest.mark.parametrize("topic", ["algebra.egg", "cancellation.egg", "exponential.egg", "reductions.egg"])
+def test_no_rule_of_the_package_is_superfluous(topic) -> None:
+    (file,) = (file for file in PACKAGE.files() if file.file.endswith(topic))
+    assert not superfluous(file.rules)
