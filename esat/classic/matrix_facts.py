@@ -1,6 +1,7 @@
 """What is known of the structure of a Variable's matrices from the ops that compute it.
 
-The counterpart, for Variables, of the facts in ``esat/egraph/structure.egg``, which says more.
+Local optimizers ask it, and rules of ops that only Python types; all other rules ask
+``esat/egraph/structure.egg``, which says more.
 """
 
 from __future__ import annotations

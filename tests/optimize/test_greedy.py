@@ -100,9 +100,16 @@ def test_a_product_that_is_read_both_ways_is_computed_once():
     assert [node.op.name for node in found].count("matmul") == 1
 
 
+def test_factors_of_decompositions_are_known_to_be_triangular():
+    matrix = esat.tensor("matrix", shape=(5, 5))
+    inverse = esat.linalg.inv(esat.linalg.qr(matrix)[1])
+    for mode in ("greedy", "fast_run"):
+        left = esat.compile(esat.Graph([matrix], [inverse]), mode).optimized.toposort()
+        assert [node.op.name for node in left] == ["qr", "inv_triangular"]
+
+
 def test_each_step_keeps_one_form():
-    """What saturation finds and a sequence of steps does not: an inverse is no system any more for the rule
-    that comes after the one that replaced it."""
+    """What saturation finds, and steps do not: the second rule needs what the first one replaced."""
     rules = """
         (ruleset first :tags (canonicalize)) (ruleset second :tags (specialize))
         (rewrite (Erf (Erfc x)) (Sin x) :ruleset first :name "first")
