@@ -171,6 +171,7 @@ CODEGEN = (
     "native_text",
     "native_call",
     "native_listing",
+    "native_entry",
     "helpers",
     "effort",
 )

@@ -33,34 +33,44 @@ class EntryCode:
         Of ``int64_t (const void *const *inputs, void *const *outputs)``.
     density_address
         Of ``int64_t (uint64_t n, const double *x, double *gradient, double *value, void *user)``, where the
-        program has one vector as its input, and a number and a vector as its outputs; else zero.
+        program makes a number and a vector as long of a vector; else zero.
+    mapping_address
+        Of ``int64_t (uint64_t n, uint64_t m, const double *x, double *result, void *user)``, where it makes
+        one vector of a vector; else zero.
     kept
         Owners of the code, and of memory that it reads.
     """
 
     address: int
     density_address: int
+    mapping_address: int
     kept: tuple[object, ...]
 
 
-def entry_code(recipe: NativeRecipe) -> EntryCode:
-    """The machine code of an entry that does what a recipe says, and nothing by Python."""
-    count = _vector_length(recipe)
-    text = _EntryText(recipe.steps, recipe.scratch).module(len(recipe.inputs), len(recipe.outputs), count)
+def entry_code(recipe: NativeRecipe, held: Sequence[np.ndarray[Any, Any]] = ()) -> EntryCode:
+    """The machine code of an entry that does what a recipe says, and nothing by Python.
+
+    Parameters
+    ----------
+    held
+        Values of the inputs after the first, for functions that take a vector.
+    """
+    shapes = [one.shape for one in (*recipe.inputs[:1], *recipe.outputs) if one.dtype == np.float64]
+    text = _EntryText(recipe.steps, recipe.scratch).module(len(recipe.inputs), len(recipe.outputs))
+    is_whole = len(shapes) == 1 + len(recipe.outputs) and len(shapes[0]) == 1
+    adapter = ""
+    if is_whole and shapes[1:] == [(), shapes[0]]:
+        adapter = "density"
+        text += _adapter(adapter, shapes[0], ("value", "gradient"), "ptr %gradient, ptr %value", held)
+    elif is_whole and len(shapes) == 2 and len(shapes[1]) == 1:
+        adapter = "mapping"
+        text += _adapter(adapter, (*shapes[0], *shapes[1]), ("result",), "ptr %result", held)
     engine = engine_of_text(text, optimization=1)
-    density = 0 if count is None else engine.get_function_address("density")
-    kept = engine, recipe.kept, recipe.steps
-    return EntryCode(int(engine.get_function_address("run")), int(density), kept)
-
-
-def _vector_length(recipe: NativeRecipe) -> int | None:
-    """The length of the vector of which a program computes a number and another vector, both float64."""
-    arrays = (*recipe.inputs, *recipe.outputs)
-    shapes = [array.shape for array in arrays]
-    if len(arrays) != 3 or len(recipe.inputs) != 1 or any(array.dtype != np.float64 for array in arrays):
-        return None
-    is_density = len(shapes[0]) == 1 and shapes[1:] == [(), shapes[0]]
-    return shapes[0][0] if is_density else None
+    run, density, mapping = (
+        int(engine.get_function_address(name)) if name in ("run", adapter) else 0
+        for name in ("run", "density", "mapping")
+    )
+    return EntryCode(run, density, mapping, (engine, recipe.kept, recipe.steps, tuple(held)))
 
 
 class _EntryText(NativeStepWriter):
@@ -83,7 +93,7 @@ class _EntryText(NativeStepWriter):
                 self._blocks[start, owner.nbytes] = self.scratch_bytes + start % _LINE
                 self.scratch_bytes += -(-(owner.nbytes + start % _LINE) // _LINE) * _LINE
 
-    def module(self, inputs: int, outputs: int, vector_length: int | None) -> str:
+    def module(self, inputs: int, outputs: int) -> str:
         """The module, for so many inputs and outputs."""
         self.prepare_steps(self.steps)
         for kind, count in (("input", inputs), ("output", outputs)):
@@ -92,7 +102,7 @@ class _EntryText(NativeStepWriter):
                 self.starts[kind, number] = self.value(f"load ptr, ptr {slot}")
         self.run_steps(self.steps)
         body = "\n".join(self.lines)
-        functions = f"""
+        return f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i32 @posix_memalign(ptr, i64, i64)
 declare void @free(ptr)
@@ -114,7 +124,6 @@ with:
   ret i64 %result
 }}
 """
-        return functions if vector_length is None else functions + _density(vector_length)
 
     def address(self, place: Place) -> str:
         """A place; those of scratch memory in the block of the call."""
@@ -127,22 +136,40 @@ with:
         return super().address(place)
 
 
-def _density(length: int) -> str:
-    """The function of a density's signature, which calls the other one."""
+def _adapter(
+    name: str,
+    sizes: Sequence[int],
+    outputs: Sequence[str],
+    parameters: str,
+    held: Sequence[np.ndarray[Any, Any]],
+) -> str:
+    """A function of a vector, which says -1 where it is told of other sizes, and calls the other function."""
+    counts = ", ".join(f"i64 %n{axis}" for axis in range(len(sizes)))
+    lines = [f"  %fits{axis} = icmp eq i64 %n{axis}, {size}" for axis, size in enumerate(sizes)]
+    joint = "%fits0"
+    if len(sizes) == 2:
+        lines.append("  %fits = and i1 %fits0, %fits1")
+        joint = "%fits"
+    slots = [("inputs", "%x"), *(("inputs", pointer(int(array.ctypes.data))) for array in held)]
+    slots += [("outputs", f"%{output}") for output in outputs]
+    places = {"inputs": 0, "outputs": 0}
+    stores = []
+    for number, (table, value) in enumerate(slots):
+        stores.append(f"  %slot{number} = getelementptr ptr, ptr %{table}, i64 {places[table]}")
+        stores.append(f"  store ptr {value}, ptr %slot{number}")
+        places[table] += 1
+    body = "\n".join([f"  %inputs = alloca [{places['inputs']} x ptr]",
+                      f"  %outputs = alloca [{places['outputs']} x ptr]", *stores])  # fmt: skip
+    checks = "\n".join(lines)
     return f"""
-define i64 @density(i64 %n, ptr %x, ptr %gradient, ptr %value, ptr %user) {{
-  %fits = icmp eq i64 %n, {length}
-  br i1 %fits, label %runs, label %refused
+define i64 @{name}({counts}, ptr %x, {parameters}, ptr %user) {{
+{checks}
+  br i1 {joint}, label %runs, label %refused
 refused:
   ret i64 -1
 runs:
-  %inputs = alloca [1 x ptr]
-  %outputs = alloca [2 x ptr]
-  store ptr %x, ptr %inputs
-  store ptr %value, ptr %outputs
-  %second = getelementptr ptr, ptr %outputs, i64 1
-  store ptr %gradient, ptr %second
-  %result = call i64 @run(ptr %inputs, ptr %outputs)
-  ret i64 %result
+{body}
+  %status = call i64 @run(ptr %inputs, ptr %outputs)
+  ret i64 %status
 }}
 """

@@ -33,14 +33,19 @@ class CEntry:
         C-contiguous arrays, as :attr:`inputs` and :attr:`outputs` describe them.
     density_address
         Of ``int64_t density(uint64_t n, const double *x, double *gradient, double *value, void *user)``, as
-        samplers call it, for programs of one float64 vector whose outputs are a number and a vector as long;
-        -1 is returned for another length, ``user`` is not looked at. Zero for other programs.
+        samplers call it, for programs whose first input is a float64 vector, and whose outputs are a number
+        and a vector as long. Further inputs have the values that the entry was made with. It returns -1 for
+        another length, and does not look at ``user``. Zero for other programs.
+    mapping_address
+        Of ``int64_t mapping(uint64_t n, uint64_t m, const double *x, double *result, void *user)``, the same
+        for programs with one output, a vector of m float64 numbers.
     inputs, outputs
         The dtype and shape of each array.
     """
 
     address: int
     density_address: int
+    mapping_address: int
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
     code: EntryCode
@@ -73,8 +78,8 @@ class CEntry:
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
-def c_entry(calls: Calls, shapes: tuple[tuple[int, ...], ...]) -> CEntry:
-    """The C function of a program for shapes that it was called with.
+def c_entry(calls: Calls, arguments: Sequence[Any]) -> CEntry:
+    """The C function of a program for arguments that it was called with.
 
     Raises
     ------
@@ -87,6 +92,7 @@ def c_entry(calls: Calls, shapes: tuple[tuple[int, ...], ...]) -> CEntry:
         raise CallError(f"c_entry: the program reads shared variables ({names}); make them inputs")
     if program.overwritten:
         raise CallError("c_entry: the program overwrites donated arguments; a C function does not")
+    shapes = tuple(np.shape(one) for one in arguments)
     recipe = recipe_in_one_thread(program, calls.table, shapes, or_more=True)
     by_python = [] if recipe is None else list(_by_python(recipe.steps))
     if recipe is None or by_python:
@@ -94,11 +100,13 @@ def c_entry(calls: Calls, shapes: tuple[tuple[int, ...], ...]) -> CEntry:
         raise CallError(
             f"c_entry: for shapes {list(shapes)} {steps}; source() shows the steps of the program"
         )
-    code = entry_code(recipe)
+    types = zip(arguments[1:], recipe.inputs[1:], strict=True)
+    held = [np.array(one, wanted.dtype, order="C").reshape(wanted.shape) for one, wanted in types]
+    code = entry_code(recipe, held)
     inputs, outputs = (
         tuple((array.dtype, array.shape) for array in arrays) for arrays in (recipe.inputs, recipe.outputs)
     )
-    return CEntry(code.address, code.density_address, inputs, outputs, code)
+    return CEntry(code.address, code.density_address, code.mapping_address, inputs, outputs, code)
 
 
 def _by_python(steps: Sequence[Step]) -> Sequence[str]:

@@ -222,7 +222,7 @@ class Executable:
         Returns
         -------
         :class:`~esat.runtime.c_entry.CEntry`
-            Its ``address``, and the ``density_address`` that samplers take.
+            Its ``address``, and the ``density_address`` and ``mapping_address`` that samplers take.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Executable:
         from esat.runtime.c_entry import c_entry
 
         self(*arguments)
-        return c_entry(self._calls, tuple(np.shape(one) for one in arguments))
+        return c_entry(self._calls, arguments)
 
     def measure(self, on: bool = True) -> None:
         """Switch measuring of calls and steps on or off; ``profile`` adds up what is measured.

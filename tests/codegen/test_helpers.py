@@ -252,5 +252,6 @@ def test_programs_compiled_with_helpers_are_those_compiled_alone(tmp_path):
         timeout=300,
         check=True,
     )
-    assert done.stderr == ""
+    told = [line for line in done.stderr.splitlines() if not line.startswith("esat: compiling")]
+    assert told == []  # but that it takes more than three seconds, where it does
     assert done.stdout.split() == [program().tobytes().hex(), "1"]

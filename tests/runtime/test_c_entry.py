@@ -65,6 +65,33 @@ def test_densities_have_the_signature_of_samplers():
     assert call(5, *pointers, None) == -1
 
 
+def test_further_inputs_of_a_density_have_the_values_that_it_was_made_with():
+    scale, shift = esat.scalar("scale"), esat.matrix("shift", dtype="float32")
+    value = -0.5 * esat.sum((X * scale + esat.sum(shift)) ** 2)
+    inputs = [X, scale, shift]
+    offsets = np.ones((2, 2), np.float32)
+    function, entry = entry_of(inputs, [value, esat.grad(value, X)], np.zeros(3), 2.0, offsets)
+    wanted = function(np.arange(3.0), 2.0, offsets)
+    offsets[:] = 7.0
+    x, gradient, number = np.arange(3.0), np.zeros(3), np.zeros(())
+    pointers = [one.ctypes.data for one in (x, gradient, number)]
+    assert density_function(entry.density_address)(3, *pointers, None) == 0
+    np.testing.assert_array_equal(number, wanted[0])
+    np.testing.assert_array_equal(gradient, wanted[1])
+
+
+def test_mappings_have_the_signature_of_samplers():
+    function, entry = entry_of([X, V], [esat.concatenate([X * 2.0, V])], np.zeros(3), np.ones(2))
+    assert entry.density_address == 0
+    words = (ctypes.c_uint64, ctypes.c_uint64, *[ctypes.c_void_p] * 3)
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, *words)(entry.mapping_address)
+    x, result = np.arange(3.0), np.zeros(5)
+    assert call(3, 5, x.ctypes.data, result.ctypes.data, None) == 0
+    np.testing.assert_array_equal(result, function(x, np.ones(2)))
+    assert call(3, 4, x.ctypes.data, result.ctypes.data, None) == -1
+    assert call(2, 5, x.ctypes.data, result.ctypes.data, None) == -1
+
+
 def test_several_threads_call_at_once_each_with_memory_of_its_own():
     function, entry = entry_of([X], [density(X), esat.grad(density(X), X)], np.zeros(4))
     points = np.random.default_rng(0).normal(size=(4, 4))

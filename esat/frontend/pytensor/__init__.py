@@ -12,6 +12,7 @@ rules        the table; its parts are scalars, arrays, indexing, reductions, mat
 foreign      ops without a rule: PyTensor's own code, as a step of the program
 report       which ops those are
 linker       what PyTensor compiles with, and the two modes
+nutpie       PyMC's models for nutpie, as C functions; imported by itself, for it needs both
 ============ =====================================================================
 """
 

@@ -151,6 +151,16 @@ class PyTensorProgram:
             for variable, value, flag in zip(self._outputs, results, self._convert, strict=True)
         ]
 
+    def c_entry(self, *values: Any) -> Any:
+        """The program as a C function, see :meth:`esat.runtime.Executable.c_entry`.
+
+        Raises
+        ------
+        CallError
+            Where a step needs Python.
+        """
+        return self.executable.c_entry(*values, *self._constants)
+
     def _as_pytensor_raises(self, error: AssertionFailed) -> Exception:
         """The exception that PyTensor raises for an assertion that failed, with the user's line as a note."""
         text = str(error)
