@@ -16,7 +16,7 @@ from esat.errors import EsatError, EsatWarning, RuleError
 from esat.frontend.graph import Graph
 from esat.graph import FunctionGraph
 from esat.mode import Mode
-from esat.pipeline import _optimize, _options, _texts
+from esat.pipeline import optimize_graph, rule_options, rule_texts
 from esat.profile import Profile
 from esat.rules import RULES, RuleDatabase, read_forms
 from esat.rules.query import Query
@@ -37,8 +37,8 @@ def nothing_is_left() -> Iterator[None]:
 def optimized(mode: str = "fast_run", rules: str = "") -> FunctionGraph:
     graph = FunctionGraph([x, y], [esat.exp(x) * (x + y) - esat.sin(-y), esat.log(esat.exp(y) * 2.0)])
     chosen = Mode(mode)
-    options = _options(chosen, _texts([rules] if rules else ()), ())
-    return _optimize(graph, chosen, options, Profile(), None)[0]
+    options = rule_options(chosen, rule_texts([rules] if rules else ()), ())
+    return optimize_graph(graph, chosen, options, Profile(), None)[0]
 
 
 REFUSED = {

@@ -6,7 +6,7 @@ import esat
 from esat import Query, optdb
 from esat.graph import FunctionGraph
 from esat.graph.sparse_type import SparseType
-from esat.pipeline import _optimize, _options, _texts
+from esat.pipeline import optimize_graph, rule_options, rule_texts
 from esat.profile import Profile
 from tests.classic.rewriting.test_table import CASES as LOCAL_CASES
 from tests.rules.cases import HERE, read_cases
@@ -38,7 +38,7 @@ def saturated(mode):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", esat.EsatWarning)
         graph = esat.Graph(inputs_of(outputs), outputs).function_graph()
-        result, report = _optimize(graph, mode, _options(mode, _texts(()), ()), Profile(), None)
+        result, report = optimize_graph(graph, mode, rule_options(mode, rule_texts(()), ()), Profile(), None)
     alone = [FunctionGraph(result.inputs, [output]) for output in result.outputs]
     left = {name: f"{graph} {len(graph)}" for name, graph in zip(RULE_CASES, alone, strict=True)}
     return report.rules.keys() & RULE_CASES.keys(), " ".join(str(one.message) for one in told), left

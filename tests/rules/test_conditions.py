@@ -7,7 +7,7 @@ import pytest
 
 import esat
 from esat.graph import FunctionGraph
-from esat.pipeline import _optimize, _options, _texts
+from esat.pipeline import optimize_graph, rule_options, rule_texts
 from esat.profile import Profile
 from esat.rules import read_rules
 
@@ -30,8 +30,8 @@ def text(mode, output, rules):
     """The optimized graph, by rules that are no equations, so that nothing else finds what they say."""
     inputs = [one for one in esat.graph.inputs_of([output]) if not isinstance(one, esat.graph.Constant)]
     chosen = esat.Mode(mode, accuracy="ignore")
-    options = _options(chosen, _texts([rules]), ())
-    return str(_optimize(FunctionGraph(inputs, [output]), chosen, options, Profile(), None)[0])
+    options = rule_options(chosen, rule_texts([rules]), ())
+    return str(optimize_graph(FunctionGraph(inputs, [output]), chosen, options, Profile(), None)[0])
 
 
 @pytest.mark.parametrize("mode", MODES)

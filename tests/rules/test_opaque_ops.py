@@ -9,7 +9,7 @@ from esat.egraph.constructors import op_signature
 from esat.egraph.named_ops import named_ops, op_name
 from esat.errors import RuleError
 from esat.graph import FunctionGraph
-from esat.pipeline import _optimize, _options, _texts
+from esat.pipeline import optimize_graph, rule_options, rule_texts
 from esat.profile import Profile
 
 MODES = ["fast_run", "greedy"]
@@ -66,9 +66,9 @@ def inputs_of(output):
 def optimized(mode, output, rules):
     """The optimized graph as text, and the names of what had an effect."""
     chosen = esat.Mode(mode, accuracy="ignore")
-    options = _options(chosen, _texts([rules]), ())
+    options = rule_options(chosen, rule_texts([rules]), ())
     graph = FunctionGraph(inputs_of(output), [output])
-    result, report = _optimize(graph, chosen, options, Profile(), None)
+    result, report = optimize_graph(graph, chosen, options, Profile(), None)
     return str(result), set(report.rules)
 
 
