@@ -236,10 +236,10 @@ class Executable:
         >>> value = -0.5 * (x**2).sum()
         >>> entry = esat.compile(esat.Graph([x], [value, esat.grad(value, x)])).c_entry(np.zeros(3))
         >>> number, gradient = np.zeros(()), np.zeros(3)
-        >>> entry([np.arange(3.0)], [number, gradient])
+        >>> entry([np.array([1.0, 2.0, 3.0])], [number, gradient])
         0
         >>> number, gradient
-        (array(-2.5), array([ 0., -1., -2.]))
+        (array(-7.), array([-1., -2., -3.]))
         """
         from esat.runtime.c_entry import c_entry
 

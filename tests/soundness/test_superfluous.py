@@ -1,5 +1,7 @@
 """Rules that say what is known without them."""
 
+from pathlib import Path
+
 import pytest
 
 from esat.__main__ import main
@@ -26,14 +28,15 @@ def test_rules_that_say_nothing_new_are_named(tmp_path, capsys) -> None:
     rules = read_rules(RULES).rules
     assert [rule.name for rule in superfluous(rules)] == ["cancels", "associates"]
     file = tmp_path / "mine.egg"
-    file.write_text("\n".join(RULES.strip().splitlines()[:4]))
+    lines = RULES.strip().splitlines()
+    file.write_text("\n".join([*lines[:2], lines[3]]))
     assert main(["rules", "check", str(file)]) == 0
     told = capsys.readouterr().out
     assert "rule 'cancels' is superfluous: it is known without rules" in told
-    assert told.count("superfluous") == 2
+    assert told.count("superfluous") == 1
 
 
 @pytest.mark.parametrize("topic", ["algebra.egg", "cancellation.egg", "exponential.egg", "reductions.egg"])
 def test_no_rule_of_the_package_is_superfluous(topic) -> None:
-    (file,) = (file for file in PACKAGE.files() if file.file.endswith(topic))
+    (file,) = (file for file in PACKAGE.files() if Path(file.file).name == topic)
     assert not superfluous(file.rules)
