@@ -165,11 +165,12 @@ if importlib.util.find_spec("pymc"):
 
 
 def test_code_of_the_page_runs():
-    """All blocks in turn, but for those that need PyMC where it is not installed."""
+    """All blocks in turn, but for those that need PyMC or nutpie where these are not installed."""
     page = Path(__file__).parents[3] / "docs" / "tutorials" / "from_pymc.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names = {}
     for block in blocks:
-        if "pymc" not in block or importlib.util.find_spec("pymc"):
+        peer = "nutpie" if "import nutpie" in block else "pymc"
+        if peer not in block or importlib.util.find_spec(peer):
             exec(compile(block, str(page), "exec"), names)
