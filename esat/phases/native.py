@@ -78,7 +78,7 @@ def has_native_steps(steps: Sequence[Group]) -> bool:
     return all(group.kind == "kernel" or has_tensors(group.nodes[0]) for group in steps)
 
 
-def calls_python(group: Group) -> bool:
+def runs_by_python(group: Group) -> bool:
     """Whether a step of a native function calls Python."""
     node = group.nodes[0]
     return group.kind == "library" and type(node.op) not in NATIVE_OPS and not is_constant(node)

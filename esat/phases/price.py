@@ -35,7 +35,7 @@ from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.group import Group
-from esat.phases.native import VIEWS, calls_python, has_native_steps, is_constant
+from esat.phases.native import VIEWS, runs_by_python, has_native_steps, is_constant
 
 Sizes = Callable[[Variable], tuple[float, ...]]
 
@@ -152,7 +152,7 @@ def _native_seconds(group: Group, model: CostModel, shapes: Shapes) -> float:
     node, machine = group.nodes[0], model.machine
     if group.kind == "view" or (group.kind == "library" and (type(node.op) in VIEWS or is_constant(node))):
         return 0.0
-    if calls_python(group):
+    if runs_by_python(group):
         return group_seconds(group, model, shapes) + PYTHON_SECONDS
     if group.kind == "kernel":
         entered = machine.kernel_call

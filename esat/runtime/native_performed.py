@@ -76,9 +76,10 @@ class PerformedOp:
         except Exception:
             return False
         for (target, dtype, shape), one in zip(self._results, made, strict=True):
-            if type(one) is not np.ndarray or one.dtype != dtype or one.shape != shape:
+            array = one if type(one) is np.ndarray else np.asarray(one)  # some ops return numbers
+            if array.dtype != dtype or array.shape != shape:
                 return False
-            target[...] = one
+            target[...] = array
         return True
 
     def __reduce__(self) -> Any:

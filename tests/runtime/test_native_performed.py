@@ -70,6 +70,21 @@ def test_a_result_that_is_not_what_the_op_declares_is_the_drivers_to_refuse():
     np.testing.assert_array_equal(program(np.ones(3)), np.full(3, 4.0))
 
 
+def test_ops_that_return_numbers_run_once_a_call():
+    runs = []
+
+    def compute(x):
+        runs.append(None)
+        return np.float64(x) * 2.0
+
+    s = esat.scalar("s")
+    program = frequent([s], [esat.exp(Calls(compute)(s))], np.array(1.0))
+    assert way_of(program) == "native"
+    runs.clear()
+    np.testing.assert_allclose(program(np.array(3.0)), np.exp(6.0))
+    assert len(runs) == 1
+
+
 def test_an_operand_that_is_returned_or_kept_shows_nothing_of_later_calls():
     kept = []
 
