@@ -35,7 +35,7 @@ from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.group import Group
-from esat.phases.native import VIEWS, runs_by_python, has_native_steps, is_constant
+from esat.phases.native import VIEWS, has_native_steps, is_constant, runs_by_python
 
 Sizes = Callable[[Variable], tuple[float, ...]]
 

@@ -9,8 +9,7 @@ steps        what rules are given, and the names of ops
 types        types and constants
 translation  builds a graph's nodes by a table of rules
 rules        the table; its parts are scalars, arrays, indexing, reductions, matrices, special, draws, control
-foreign      ops without a rule: PyTensor's own code, as a step of the program
-report       which ops those are
+foreign      ops without a rule: PyTensor's own code, as a step of the program; the report that names them
 linker       what PyTensor compiles with, and the two modes
 nutpie       PyMC's models for nutpie, as C functions; imported by itself, for it needs both
 ============ =====================================================================

@@ -1,10 +1,10 @@
-"""Ops of PyTensor's that have no form here, as steps of a program: their own code runs."""
+"""Ops of PyTensor's without a form here: their code runs as steps of a program, and a report names them."""
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -19,6 +19,32 @@ from esat.graph.random_type import RandomType
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Variable
 from esat.records import record
+
+
+@record(frozen=True)
+class TranslationReport:
+    """Which ops of a graph PyTensor runs.
+
+    Attributes
+    ----------
+    count
+        Of nodes, those of inner graphs among them.
+    foreign
+        What PyTensor runs: name of an op -> how many nodes.
+    reasons
+        Name of an op -> why, for the first of its nodes.
+    """
+
+    count: int
+    foreign: Mapping[str, int]
+    reasons: Mapping[str, str]
+
+    def __str__(self) -> str:
+        total = sum(self.foreign.values())
+        if not total:
+            return f"0 of {self.count} ops by PyTensor"
+        names = [name if times == 1 else f"{name} ({times})" for name, times in sorted(self.foreign.items())]
+        return f"{total} of {self.count} ops by PyTensor: {', '.join(names)}"
 
 
 @record(frozen=True, eq=False, repr=False)

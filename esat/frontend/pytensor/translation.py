@@ -16,8 +16,7 @@ from pytensor.graph.basic import Constant as PyTensorConstant
 
 from esat.errors import EsatError, GraphError, UserLine, describe
 from esat.frontend.pytensor.control import text_of_assertion
-from esat.frontend.pytensor.foreign import foreign
-from esat.frontend.pytensor.report import TranslationReport
+from esat.frontend.pytensor.foreign import TranslationReport, foreign
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, label
 from esat.frontend.pytensor.types import constant_of, is_dense
 from esat.frontend.sparse import to_format
