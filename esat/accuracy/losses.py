@@ -28,6 +28,7 @@ from esat.accuracy.unit_order import Order
 from esat.accuracy.units import Unit
 from esat.egraph.terms import TermGraph
 from esat.extract.verdicts import TOLERANCE
+from esat.ops.elementwise.scipy_functions import quiet
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
@@ -110,7 +111,7 @@ class References:
         stacks = zip(
             truths.value, truths.bound, scales, truths.known, numbering.dtypes, numbering.members, strict=True
         )
-        with np.errstate(all="ignore"):
+        with quiet():
             for value, bound, scale, known, dtype, members in stacks:
                 chosen = wanted[members]
                 self._place.append(np.where(chosen, np.cumsum(chosen) - 1, -1))
@@ -306,7 +307,7 @@ class Losses(Evaluation):
         judge, rows = self._judged_as[stack]
         if rows[row] < 0:
             return None
-        with np.errstate(all="ignore"):
+        with quiet():
             bits = self._references.bits(judge, rows[row : row + 1], value[None])
         found: FloatArray = bits[0]
         return found

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from esat.accuracy.operations import Operation, fitted, leaf_of, operation_of
 from esat.accuracy.units import Places, Unit
 from esat.egraph.terms import TermGraph
+from esat.ops.elementwise.scipy_functions import quiet
 from esat.records import record
 
 Array = NDArray[Any]
@@ -177,7 +178,7 @@ def _evaluated(
 ) -> dict[int, Array]:
     """Values of terms, ``(1, points, ...)``, as far as they can be evaluated."""
     values: dict[int, Array] = {}
-    with np.errstate(all="ignore"):
+    with quiet():
         for step in steps:
             if step.operation is not None:
                 if all(operand in values for operand in step.unit.operands):

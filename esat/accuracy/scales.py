@@ -21,6 +21,7 @@ from esat.accuracy.sample import Sample
 from esat.accuracy.stacks import IntArray, Numbering, UnitGroup
 from esat.accuracy.truths import Truths
 from esat.accuracy.unit_order import Order
+from esat.ops.elementwise.scipy_functions import quiet
 
 Array = NDArray[Any]
 
@@ -36,7 +37,7 @@ _EXCESS = 4.0
 
 def scales_of(order: Order, truths: Truths, sample: Sample) -> list[Array]:
     """Scales of all values, float64, by stack: at least their size, and infinite where nothing is said."""
-    with np.errstate(all="ignore"):
+    with quiet():
         sizes = [np.minimum(np.abs(value), _LARGEST).astype(np.float64) for value in truths.value]
         found = _Scales(order.numbering, sizes, sample)
         if any(unit.name in _JOINING for unit in order.units):

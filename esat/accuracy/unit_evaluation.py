@@ -13,6 +13,7 @@ from esat.accuracy.operations import UNFIT, fitted, leaf_of
 from esat.accuracy.stacks import IntArray, UnitGroup
 from esat.accuracy.unit_order import Order
 from esat.egraph.terms import TermGraph
+from esat.ops.elementwise.scipy_functions import quiet
 
 Array = NDArray[Any]
 Found = tuple[Array, ...]
@@ -50,12 +51,12 @@ class Evaluation(ABC):
 
     def run(self) -> None:
         """Evaluate all units, until no class becomes better."""
-        with np.errstate(all="ignore"):
+        with quiet():
             self.order.run(self._evaluate)
 
     def run_again(self, numbers: Iterable[int]) -> None:
         """Evaluate some units again, and the users of what becomes better by it."""
-        with np.errstate(all="ignore"):
+        with quiet():
             self.order.run_again(self._evaluate, numbers)
 
     @abstractmethod

@@ -22,6 +22,7 @@ from esat.graph.traversal import toposort
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
 from esat.ops.dimshuffle import DimShuffle
+from esat.ops.elementwise.scipy_functions import quiet
 from esat.ops.index.write import Adding
 from esat.ops.reduction import SUM, Reduction
 
@@ -70,7 +71,7 @@ def wide_values(outputs: Sequence[Variable], known: Mapping[Variable, Any]) -> d
     for variable, value in known.items():
         if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
             found[variable] = _exactly(value)
-    with np.errstate(all="ignore"):
+    with quiet():
         for node in toposort(outputs, stop=known):
             operands = [_operand(variable, found) for variable in node.inputs]
             if len(node.outputs) != 1 or any(operand is None for operand in operands):
@@ -190,7 +191,7 @@ def _lost(variable: Variable, truths: Mapping[Variable, Wide], values: Mapping[V
     truth, value = truths.get(variable), values.get(variable)
     if truth is None or not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
         return False
-    with np.errstate(all="ignore"):
+    with quiet():
         gap = np.abs(value - truth.value)
         far = ~(gap <= unit_of(value.dtype) ** 0.5 * np.abs(truth.value) + 4 * truth.bound)
     return bool((far & truth.known).any())

@@ -6,6 +6,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 import esat
 from esat.graph import Variable
@@ -186,3 +187,11 @@ def test_sums_along_axes_that_single_elements_lack_are_judged():
     highest = esat.max(esat.max(x, keepdims=True)[:, None], axis=(0, 1))
     first, second = esat.compile(esat.Graph([x], [outer.sum(), highest + esat.sum(x)]))(np.arange(3.0))
     assert (float(first), float(second)) == (9.0, 5.0)
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "debug"])
+def test_what_scipy_is_told_to_raise_is_no_error_of_a_compilation(mode):
+    x = esat.vector("x")
+    with scipy.special.errstate(all="raise"):
+        function = esat.compile(esat.Graph([x], [esat.gamma(x) * 2.5 + x]), mode)
+    np.testing.assert_allclose(function(np.array([3.0])), [8.0])

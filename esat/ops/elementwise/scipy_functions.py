@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,18 @@ from esat.records import record
 
 _FAR_BELOW = -64.0
 """Where SciPy's polygamma, which adds up terms from there to zero, is not called."""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Neither NumPy nor SciPy warns of values, or raises errors, whatever the user has them do."""
+    with np.errstate(all="ignore"):
+        special = sys.modules.get("scipy.special")  # what is not imported is as it comes, and quiet
+        if special is None:
+            yield
+        else:
+            with special.errstate(all="ignore"):
+                yield
 
 
 @functools.cache
