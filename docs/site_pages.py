@@ -19,6 +19,7 @@ import esat
 from esat import errors
 from esat.graph.registry import registered_ops
 from esat.mode import mode_names
+from esat.ops.elementwise.description import example_of
 from esat.ops.elementwise.record import Elementwise
 from esat.rules.reader import Sexp, read_forms
 from esat.rules.rule import Rule
@@ -26,8 +27,6 @@ from esat.soundness import RuleVerdict, SampledPoint, check
 from esat.storage.digests import package_digest
 
 EXAMPLES = Path(__file__).parent / "examples.txt"
-POINTS = (0.25, 0.5), (0.75, 0.5), (0.5, 0.25)
-"""Values of the operands of elementwise ops, by position."""
 
 
 def write(folder: Path, rules: Sequence[Rule], kept: Path) -> None:
@@ -76,13 +75,7 @@ def elementwise_calls() -> list[str]:
     for name in sorted(esat.__all__):
         op = getattr(esat, name)
         if isinstance(op, Elementwise):
-            integers = op.admits("float64") is None
-            values = [[3, 5], [2, 1], [1, 1]] if integers else [list(point) for point in POINTS]
-            if name == "polygamma":
-                values = [[0, 1], [0.25, 0.5]]
-            if name in ("arccosh", "acosh"):
-                values = [[1.25, 1.5]]
-            found.append(f"{name}({', '.join(map(str, values[: op.arity]))})")
+            found.append(f"{name}({', '.join(map(str, example_of(op)))})")
     return found
 
 

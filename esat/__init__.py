@@ -1,37 +1,9 @@
 """esat: a compiler for tensor expressions that optimizes by equality saturation.
 
-The packages, about in the order in which a value passes through them. Each imports only those above it.
-
-========== =========================================================================================
-errors     the EsatError family and the one formatter of its messages
-storage    what is kept on disk between processes
-native     loops of the compiler itself as machine code
-graph      the nouns: types, variables, Apply nodes, ops, the FunctionGraph, printing, the interpreter
-ops        one record for each op: types, NumPy semantics, scalar code, gradient, cost, alias facts
-frontend   ways in: constructors, NumPy's names, gradients, shared variables, the Graph to compile
-rules      rewrite rules as text, their reader and database
-engine     esat's own engine for the language of the rules
-egraph     the graph as terms, saturated with the rules; the only importer of egglog
-extract    the cheapest graph of all those found, by a cost model of the machine
-phases     fusion into groups, and what may overwrite what
-classic    Theano's way: the database of all optimizers, and greedy ones over the same rules
-soundness  rules sampled over dtypes, shapes and special values
-codegen    groups as loops, printed as numba source and compiled, with SIMD mathematics
-gpu        the same for CUDA: kernels, programs on host and device
-profile    times of a compilation and of calls
-drawing    pictures of graphs and compiled functions, and a page about one
-runtime    the compiled function: checks, steps, buffers
-mode       how hard to optimize, and by which rules
-pipeline   ``compile``: the stages from a graph to a function, one named call each
-recorded   the same by what another process left on disk, without the compiler
-functions  ``jit``: functions of NumPy arrays, compiled
-========== =========================================================================================
-
-``calibration`` measures the machine for the cost model, ``device_calibration`` its device, and
-``kernel_tuning`` the processor for its kernels, with compiled programs. Small helpers of Python's own matters
-stand beside: ``progress`` (a line about a long compilation), ``forks``, ``collection`` (of garbage).
-
-Names of everyday use are handed on here. Those that need the compiler are loaded when first used.
+``esat.jit`` compiles a function of NumPy arrays; ``esat.grad``, ``value_and_grad``, ``jacobian``
+and ``vmap`` make functions of functions. ``esat.compile`` compiles a typed graph of Variables such as
+``esat.vector("x")``. Functions have NumPy's names. ``print(f.report)``, ``print(f.explain())`` and
+``f.save_html("f.html")`` show what a compiled function does, and why.
 """
 
 from __future__ import annotations
@@ -40,6 +12,7 @@ import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from esat import errors as errors
 from esat import fft as fft
 from esat import linalg as linalg
 from esat import random as random
@@ -245,7 +218,9 @@ def _close_to(name: str) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_LATER, *_MODULES, *_tensor.TYPES})
+    """What people use: without errors, which ``esat.errors`` has, and Theano's names of types."""
+    hidden = {*_tensor.TYPES, *vars(errors)}
+    return sorted({*__all__, *_LATER, *_MODULES, "errors", "__version__"} - hidden)
 
 
 _register_all()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat.ops.elementwise.record import Elementwise
 from esat.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +27,7 @@ MODULES = sorted(
 )
 WITHOUT_EXAMPLE = {"col", "matrix", "row", "scalar", "tensor", "tensor3", "tensor4", "vector", "empty_like"}
 """Functions that give Variables without values."""
+SAY_BY_THEIR_NAME = {"NAMES"}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -36,6 +38,21 @@ def test_examples_of_docstrings_run(name: str) -> None:
     failed: list[str] = []
     for test in finder.find(module, name, globs={**vars(module), "esat": esat, "np": np}):
         runner.run(test, out=failed.append)
+    assert not failed, "".join(failed)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in esat.__all__ if isinstance(getattr(esat, name), Elementwise)]
+)
+def test_elementwise_functions_say_what_they_compute_and_show_it(name: str) -> None:
+    text = getattr(esat, name).__doc__
+    assert "Each element from those at its place" not in text
+    test = doctest.DocTestParser().get_doctest(text, {"esat": esat, "array": np.array}, name, None, 0)
+    failed: list[str] = []
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE).run(
+        test, out=failed.append
+    )
+    assert test.examples
     assert not failed, "".join(failed)
 
 

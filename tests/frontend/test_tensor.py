@@ -31,7 +31,6 @@ def test_by_letter():
     assert esat.wtensor3().dtype == "int16"
     assert esat.icol().broadcastable == (False, True)
     assert esat.ztensor4().dtype == "complex128"
-    assert "dmatrix" in dir(esat)
 
 
 def test_errors():

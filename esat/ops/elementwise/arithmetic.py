@@ -33,6 +33,7 @@ add = Elementwise(
             ((NONPOSITIVE, NONPOSITIVE), NONPOSITIVE),
         ),
     ),
+    formula="x1 + x2; of truth values, x1 or x2",
 )  # fmt: skip
 
 sub = Elementwise(
@@ -48,6 +49,7 @@ sub = Elementwise(
             ((NONPOSITIVE, NONNEGATIVE), NONPOSITIVE),
         ),
     ),
+    formula="x1 - x2",
 )  # fmt: skip
 
 mul = Elementwise(
@@ -64,6 +66,7 @@ mul = Elementwise(
             ((NONPOSITIVE, NONPOSITIVE), NONNEGATIVE),
         ),
     ),
+    formula="x1 * x2; of truth values, x1 and x2",
 )  # fmt: skip
 
 
@@ -87,6 +90,7 @@ div = Elementwise(
             ((NONPOSITIVE, NEGATIVE), NONNEGATIVE),
         ),
     ),
+    formula="x1 / x2, of floats",
 )  # fmt: skip
 
 # Division by an integer zero gives 0, as in NumPy.
@@ -96,14 +100,15 @@ floor_div = Elementwise(
         integral=True,
         signs=(((NONNEGATIVE, POSITIVE), NONNEGATIVE), ((NONPOSITIVE, POSITIVE), NONPOSITIVE)),
     ),
+    formula="floor(x1 / x2); zero for integers divided by zero",
 )  # fmt: skip
 
-# The remainder of floor_div: it has the sign of the divisor.
 mod = Elementwise(
     "mod", 2, np.remainder, numbers("remainder({0}, {1})"),
     gradient=lambda inputs, output, cotangent: [cotangent, -(cotangent * floor_div(*inputs))],
     flops=10.0,
     facts=Facts(signs=(((ANY, POSITIVE), NONNEGATIVE), ((ANY, NEGATIVE), NONPOSITIVE))),
+    formula="x1 - x2 * floor(x1 / x2), with the sign of the divisor",
 )  # fmt: skip
 
 
@@ -112,10 +117,10 @@ def _fmod_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Vari
     return [cotangent, -(cotangent * ((dividend - output) / divisor))]
 
 
-# The remainder of division rounded towards zero: it has the sign of the dividend.
 fmod = Elementwise(
     "fmod", 2, np.fmod, numbers("fmod({0}, {1})"), _fmod_gradient, flops=10.0,
     facts=Facts(signs=(((NONNEGATIVE, ANY), NONNEGATIVE), ((NONPOSITIVE, ANY), NONPOSITIVE))),
+    formula="x1 - x2 * trunc(x1 / x2), with the sign of the dividend",
 )  # fmt: skip
 
 neg = Elementwise(
@@ -130,12 +135,14 @@ neg = Elementwise(
             ((NONPOSITIVE,), NONNEGATIVE),
         ),
     ),
+    formula="-x",
 )  # fmt: skip
 
 positive = Elementwise(
     "positive", 1, np.positive, numbers("{0}"),
     gradient=lambda inputs, output, cotangent: [cotangent],
     facts=Facts(keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    formula="x",
 )  # fmt: skip
 
 
@@ -147,13 +154,13 @@ def _sign_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Vari
     return [None]
 
 
-# Of a complex number: z / abs(z).
 sign = Elementwise(
     "sign", 1, np.sign, numbers("sign({0})"), _sign_gradient,
     facts=Facts(
         keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", lowest=-1, highest=1,
         integral=True, signs=KEEPS_SIGN,
     ),
+    formula="-1, 0 or 1; z / abs(z) of complex numbers",
 )  # fmt: skip
 
 
@@ -173,33 +180,40 @@ absolute = Elementwise(
         keeps_finite=True, idempotent=True, parity="even", lowest=0,
         signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), POSITIVE)),
     ),
+    formula="abs(x), the modulus of complex numbers",
 )  # fmt: skip
 
 sqr = Elementwise(
     "sqr", 1, np.square, arithmetic("*", "wrapping_mul", "{0}"), slope(lambda x, out: 2 * x),
     facts=Facts(parity="even", lowest=0, signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), POSITIVE))),
+    formula="x * x",
 )  # fmt: skip
 
-# NumPy rounds the reciprocal of an integer towards zero.
 reciprocal = Elementwise(
     "reciprocal", 1, np.reciprocal, floats("const(1) / {0}"),
     gradient=lambda inputs, output, cotangent: [-(cotangent * sqr(output))],
     flops=4.0,
     facts=Facts(parity="odd", signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), NEGATIVE))),
+    formula="1 / x, rounded towards zero for integers",
 )  # fmt: skip
 
-# The magnitude of the first operand with the sign of the second, which may be that of a NaN.
 copysign: Elementwise = Elementwise(
     "copysign", 2, np.copysign, floats("copysign({0}, {1})"),
     gradient=lambda inputs, output, cotangent: [
         cotangent * (copysign(1.0, inputs[0]) * copysign(1.0, inputs[1])), None,
     ],
     facts=Facts(keeps_finite=True),
+    formula="The magnitude of x1 with the sign of x2",
 )  # fmt: skip
 
-# The next number of the dtype from the first operand towards the second.
 nextafter = Elementwise(
-    "nextafter", 2, np.nextafter, None, lambda inputs, output, cotangent: [cotangent, None], flops=4.0
+    "nextafter",
+    2,
+    np.nextafter,
+    None,
+    lambda inputs, output, cotangent: [cotangent, None],
+    flops=4.0,
+    formula="The next number of the dtype from x1 towards x2",
 )
 
 OPS: tuple[Elementwise, ...] = (

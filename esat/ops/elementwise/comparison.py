@@ -78,28 +78,32 @@ def _signed_and_unsigned(left: Variable, right: Variable) -> tuple[Variable, Var
     return first, second
 
 
-eq = Comparison("eq", 2, np.equal, "{0} == {1}", ZERO, typing="bool", facts=_SYMMETRIC)
-ne = Comparison("ne", 2, np.not_equal, "{0} != {1}", ZERO, typing="bool", facts=_SYMMETRIC)
-lt = Comparison("lt", 2, np.less, "{0} < {1}", ZERO, typing="bool", facts=_TRUTH)
-le = Comparison("le", 2, np.less_equal, "{0} <= {1}", ZERO, typing="bool", facts=_TRUTH)
-gt = Comparison("gt", 2, np.greater, "{0} > {1}", ZERO, typing="bool", facts=_TRUTH)
-ge = Comparison("ge", 2, np.greater_equal, "{0} >= {1}", ZERO, typing="bool", facts=_TRUTH)
+eq = Comparison("eq", 2, np.equal, "{0} == {1}", ZERO, typing="bool", facts=_SYMMETRIC, formula="x1 == x2")
+ne = Comparison(
+    "ne", 2, np.not_equal, "{0} != {1}", ZERO, typing="bool", facts=_SYMMETRIC, formula="x1 != x2"
+)
+lt = Comparison("lt", 2, np.less, "{0} < {1}", ZERO, typing="bool", facts=_TRUTH, formula="x1 < x2")
+le = Comparison("le", 2, np.less_equal, "{0} <= {1}", ZERO, typing="bool", facts=_TRUTH, formula="x1 <= x2")
+gt = Comparison("gt", 2, np.greater, "{0} > {1}", ZERO, typing="bool", facts=_TRUTH, formula="x1 > x2")
+ge = Comparison(
+    "ge", 2, np.greater_equal, "{0} >= {1}", ZERO, typing="bool", facts=_TRUTH, formula="x1 >= x2"
+)
 
 isnan = Elementwise(
-    "isnan", 1, np.isnan, Code("isnan({0})", "False", "False", "False"), ZERO, typing="bool", facts=_TRUTH
-)
+    "isnan", 1, np.isnan, Code("isnan({0})", "False", "False", "False"), ZERO, typing="bool", facts=_TRUTH,
+    formula="Whether x is NaN",
+)  # fmt: skip
 isinf = Elementwise(
-    "isinf", 1, np.isinf, Code("isinf({0})", "False", "False", "False"), ZERO, typing="bool", facts=_TRUTH
-)
+    "isinf", 1, np.isinf, Code("isinf({0})", "False", "False", "False"), ZERO, typing="bool", facts=_TRUTH,
+    formula="Whether x is infinite",
+)  # fmt: skip
 isfinite = Elementwise(
-    "isfinite",
-    1,
-    np.isfinite,
-    Code("isfinite({0})", "True", "True", "True"),
-    ZERO,
-    typing="bool",
-    facts=_TRUTH,
-)
-signbit = Elementwise("signbit", 1, np.signbit, floats("signbit({0})"), ZERO, typing="bool", facts=_TRUTH)
+    "isfinite", 1, np.isfinite, Code("isfinite({0})", "True", "True", "True"), ZERO, typing="bool",
+    facts=_TRUTH, formula="Whether x is neither infinite nor NaN",
+)  # fmt: skip
+signbit = Elementwise(
+    "signbit", 1, np.signbit, floats("signbit({0})"), ZERO, typing="bool", facts=_TRUTH,
+    formula="Whether the sign of x is negative, that of a zero or NaN as well",
+)  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (eq, ne, lt, le, gt, ge, isnan, isinf, isfinite, signbit)

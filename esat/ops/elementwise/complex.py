@@ -39,17 +39,22 @@ def _angle_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Var
     return [cotangent * -1j / inputs[0] if inputs[0].tensor_type.kind == "c" else None]
 
 
-real = Elementwise("real", 1, _real, anything("{0}"), _real_gradient, typing="real", flops=0.0, facts=_SAME)
+real = Elementwise(
+    "real", 1, _real, anything("{0}"), _real_gradient, typing="real", flops=0.0, facts=_SAME,
+    formula="The real part",
+)  # fmt: skip
 
 imag = Elementwise(
     "imag", 1, _imag, anything("const(0)"), _imag_gradient, typing="real", flops=0.0,
     facts=Facts(lowest=0, highest=0, integral=True),
+    formula="The imaginary part",
 )  # fmt: skip
 
 conj: Elementwise = Elementwise(
     "conj", 1, np.conjugate, numbers("{0}"),
     gradient=lambda inputs, output, cotangent: [conj(cotangent)],
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    formula="The complex conjugate",
 )  # fmt: skip
 
 
@@ -65,6 +70,7 @@ class Angle(Elementwise):
 angle = Angle(
     "angle", 1, np.angle, floats("arctan2(const(0), {0})"), _angle_gradient, np.arctan, typing="real",
     flops=24.0, facts=Facts(monotone="decreasing", lowest=0, highest=math.pi),
+    formula="The angle of complex numbers, in radians",
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (real, imag, conj, angle)

@@ -22,40 +22,47 @@ _LN10 = math.log(10.0)
 exp = Elementwise(
     "exp", 1, np.exp, floats("exp({0})"), slope(lambda x, out: out), flops=10.0,
     facts=Facts(monotone="increasing", lowest=0, positive=True, overflows=True, vanishes=True),
+    formula="e**x",
 )  # fmt: skip
 
 exp2 = Elementwise(
     "exp2", 1, np.exp2, floats("exp2({0})"), slope(lambda x, out: out * _LN2), flops=10.0,
     facts=Facts(monotone="increasing", lowest=0, positive=True, overflows=True, vanishes=True),
+    formula="2**x",
 )  # fmt: skip
 
 expm1 = Elementwise(
     "expm1", 1, np.expm1, floats("expm1({0})"), slope(lambda x, out: exp(x)), flops=12.0,
     facts=Facts(monotone="increasing", lowest=-1, signs=KEEPS_SIGN),
+    formula="exp(x) - 1, accurate near 0",
 )  # fmt: skip
 
 log = Elementwise(
     "log", 1, np.log, floats("log({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / inputs[0]],
     flops=14.0, facts=Facts(monotone="increasing"),
+    formula="The natural logarithm of x",
 )  # fmt: skip
 
 log2 = Elementwise(
     "log2", 1, np.log2, floats("log2({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / (inputs[0] * _LN2)],
     flops=14.0, facts=Facts(monotone="increasing"),
+    formula="The logarithm of x to base 2",
 )  # fmt: skip
 
 log10 = Elementwise(
     "log10", 1, np.log10, floats("log10({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / (inputs[0] * _LN10)],
     flops=14.0, facts=Facts(monotone="increasing"),
+    formula="The logarithm of x to base 10",
 )  # fmt: skip
 
 log1p = Elementwise(
     "log1p", 1, np.log1p, floats("log1p({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / (1 + inputs[0])],
     flops=20.0, facts=Facts(monotone="increasing", signs=KEEPS_SIGN),
+    formula="log(1 + x), accurate near 0",
 )  # fmt: skip
 
 
@@ -67,12 +74,12 @@ def _share(operand: Variable, output: Variable) -> Variable:
 
 _LOG_SUM_SIGNS = (((NONNEGATIVE, ANY), NONNEGATIVE), ((POSITIVE, ANY), POSITIVE))
 
-# log(exp(x) + exp(y)).
 logaddexp = Elementwise(
     "logaddexp", 2, np.logaddexp, floats("logaddexp({0}, {1})"),
     gradient=lambda inputs, output, cotangent: [cotangent * exp(_share(x, output)) for x in inputs],
     flops=30.0,
     facts=Facts(keeps_finite=True, commutative=True, associative=True, signs=_LOG_SUM_SIGNS),
+    formula="log(exp(x1) + exp(x2)), without overflow",
 )  # fmt: skip
 
 # log2(2**x + 2**y); equal operands apart, since infinite ones have no difference.
@@ -85,6 +92,7 @@ logaddexp2 = Elementwise(
     gradient=lambda inputs, output, cotangent: [cotangent * exp2(_share(x, output)) for x in inputs],
     flops=32.0,
     facts=Facts(keeps_finite=True, commutative=True, associative=True, signs=_LOG_SUM_SIGNS),
+    formula="log2(2**x1 + 2**x2), without overflow",
 )  # fmt: skip
 
 
@@ -99,13 +107,13 @@ def _wide_sigmoid(x: Array) -> Array:
     return value
 
 
-# 1 / (1 + exp(-x)).
 sigmoid = Elementwise(
     "sigmoid", 1, _sigmoid, floats("sigmoid({0})"), slope(lambda x, out: out * (1 - out)), FLOATS, flops=12.0,
     facts=Facts(
         keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True, vanishes=True
     ),
     wide=_wide_sigmoid,
+    formula="1 / (1 + exp(-x)), without overflow",
 )  # fmt: skip
 
 
@@ -114,10 +122,10 @@ def _softplus(x: Array) -> Array:
     return value
 
 
-# log(1 + exp(x)).
 softplus = Elementwise(
     "softplus", 1, _softplus, floats("softplus({0})"), slope(lambda x, out: sigmoid(x)), FLOATS, flops=28.0,
     facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, positive=True),
+    formula="log(1 + exp(x)), without overflow",
 )  # fmt: skip
 
 
@@ -130,12 +138,12 @@ def _log1mexp(x: Array) -> Array:
     return value
 
 
-# log(1 - exp(x)) of a negative number; NaN for a positive one.
 log1mexp = Elementwise(
     "log1mexp", 1, _log1mexp, floats("log1mexp({0})"),
     gradient=lambda inputs, output, cotangent: [-(cotangent / expm1(-inputs[0]))],
     dtypes=FLOATS, flops=30.0,
     facts=Facts(monotone="decreasing", highest=0),
+    formula="log(1 - exp(x)) of a negative number, without cancellation; NaN of a positive one",
 )  # fmt: skip
 
 
@@ -154,6 +162,7 @@ expdiff = Elementwise(
     ),
     gradient=lambda inputs, output, cotangent: [cotangent * exp(inputs[0]), -(cotangent * exp(inputs[1]))],
     dtypes=FLOATS, flops=32.0,
+    formula="exp(x1) - exp(x2), without cancellation",
 )  # fmt: skip
 
 
@@ -162,7 +171,6 @@ def _wide_xlogy(x: Array, y: Array) -> Array:
     return value
 
 
-# x * log(y), and zero where x is unless y is NaN.
 xlogy = Elementwise(
     "xlogy", 2, Special("xlogy"),
     floats("select(({0} == const(0)) & ({1} == {1}), const(0), {0} * log({1}))"),
@@ -170,6 +178,7 @@ xlogy = Elementwise(
         cotangent * log(inputs[1]), cotangent * (inputs[0] / inputs[1]),
     ],
     dtypes=special_complex("xlogy"), flops=16.0, wide=_wide_xlogy,
+    formula="x1 * log(x2), and zero where x1 is unless x2 is NaN",
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (

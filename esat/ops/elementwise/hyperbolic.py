@@ -19,17 +19,26 @@ _LN2 = math.log(2.0)
 _ODD_INCREASING = Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN)
 
 sinh = Elementwise(
-    "sinh", 1, np.sinh, floats("sinh({0})"), slope(lambda x, out: cosh(x)), flops=18.0, facts=_ODD_INCREASING
+    "sinh",
+    1,
+    np.sinh,
+    floats("sinh({0})"),
+    slope(lambda x, out: cosh(x)),
+    flops=18.0,
+    facts=_ODD_INCREASING,
+    formula="(exp(x) - exp(-x)) / 2",
 )
 
 cosh: Elementwise = Elementwise(
     "cosh", 1, np.cosh, floats("cosh({0})"), slope(lambda x, out: sinh(x)), flops=18.0,
     facts=Facts(parity="even", lowest=1, positive=True, overflows=True),
+    formula="(exp(x) + exp(-x)) / 2",
 )  # fmt: skip
 
 tanh = Elementwise(
     "tanh", 1, np.tanh, floats("tanh({0})"), slope(lambda x, out: 1 - sqr(out)), flops=14.0,
     facts=replace(_ODD_INCREASING, keeps_finite=True, lowest=-1, highest=1),
+    formula="sinh(x) / cosh(x)",
 )  # fmt: skip
 
 
@@ -48,7 +57,6 @@ def _wide_log_cosh(x: Array) -> Array:
     return value
 
 
-# log(cosh(x)).
 log_cosh = Elementwise(
     "log_cosh", 1, _log_cosh,
     floats(
@@ -58,12 +66,14 @@ log_cosh = Elementwise(
     ),
     slope(lambda x, out: tanh(x)), FLOATS, flops=50.0,
     facts=Facts(keeps_finite=True, parity="even", lowest=0), wide=_wide_log_cosh,
+    formula="log(cosh(x)), without overflow",
 )  # fmt: skip
 
 arcsinh = Elementwise(
     "arcsinh", 1, np.arcsinh, floats("arcsinh({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / sqrt(1 + sqr(inputs[0]))],
     flops=30.0, facts=replace(_ODD_INCREASING, keeps_finite=True),
+    formula="log(x + sqrt(x**2 + 1)), without overflow",
 )  # fmt: skip
 
 # The two roots apart keep the derivative on the right branch for complex numbers.
@@ -73,12 +83,14 @@ arccosh = Elementwise(
         cotangent / (sqrt(inputs[0] - 1) * sqrt(inputs[0] + 1))
     ],
     flops=30.0, facts=Facts(monotone="increasing", lowest=0),
+    formula="log(x + sqrt(x**2 - 1)) of x >= 1, without overflow",
 )  # fmt: skip
 
 arctanh = Elementwise(
     "arctanh", 1, np.arctanh, floats("arctanh({0})"),
     gradient=lambda inputs, output, cotangent: [cotangent / (1 - sqr(inputs[0]))],
     flops=30.0, facts=_ODD_INCREASING,
+    formula="log((1 + x) / (1 - x)) / 2 of -1 < x < 1, accurate near 0",
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (sinh, cosh, tanh, log_cosh, arcsinh, arccosh, arctanh)

@@ -137,13 +137,34 @@ def _once_only(name: str) -> Callable[..., Sequence[Variable | None]]:
 
 
 gammainc_by_order = Elementwise(
-    "gammainc_by_order", 2, _gamma_by_order, None, _once_only("gammainc_by_order"), _FLOATS, flops=2000.0
+    "gammainc_by_order",
+    2,
+    _gamma_by_order,
+    None,
+    _once_only("gammainc_by_order"),
+    _FLOATS,
+    flops=2000.0,
+    formula="The derivative of gammainc by its first operand",
 )
 betainc_by_first = Elementwise(
-    "betainc_by_first", 3, _beta_slope(True), None, _once_only("betainc_by_first"), _FLOATS, flops=2000.0
+    "betainc_by_first",
+    3,
+    _beta_slope(True),
+    None,
+    _once_only("betainc_by_first"),
+    _FLOATS,
+    flops=2000.0,
+    formula="The derivative of betainc by its first operand",
 )
 betainc_by_second = Elementwise(
-    "betainc_by_second", 3, _beta_slope(False), None, _once_only("betainc_by_second"), _FLOATS, flops=2000.0
+    "betainc_by_second",
+    3,
+    _beta_slope(False),
+    None,
+    _once_only("betainc_by_second"),
+    _FLOATS,
+    flops=2000.0,
+    formula="The derivative of betainc by its second operand",
 )
 
 
@@ -168,6 +189,7 @@ gammainc = Elementwise(
     _gamma_gradient(1),
     special("gammainc"),
     flops=200.0,
+    formula="The integral of t**(x1 - 1) * exp(-t) from 0 to x2, over gamma(x1)",
 )
 gammaincc = Elementwise(
     "gammaincc",
@@ -177,6 +199,7 @@ gammaincc = Elementwise(
     _gamma_gradient(-1),
     special("gammaincc"),
     flops=200.0,
+    formula="1 - gammainc(x1, x2), without cancellation",
 )
 
 
@@ -188,7 +211,6 @@ def _betaln_gradient(
     return [cotangent * (digamma(a) - both), cotangent * (digamma(b) - both)]
 
 
-# log(abs(gamma(a) gamma(b) / gamma(a + b))).
 betaln: Elementwise = Elementwise(
     "betaln",
     2,
@@ -197,6 +219,7 @@ betaln: Elementwise = Elementwise(
     _betaln_gradient,
     special("betaln"),
     flops=200.0,
+    formula="log(abs(gamma(x1) * gamma(x2) / gamma(x1 + x2)))",
 )
 
 
@@ -221,6 +244,7 @@ betainc = Elementwise(
     _betainc_gradient,
     special("betainc"),
     flops=300.0,
+    formula="The integral of t**(x1 - 1) * (1 - t)**(x2 - 1) from 0 to x3, over the one from 0 to 1",
 )
 
 OPS: tuple[Elementwise, ...] = (

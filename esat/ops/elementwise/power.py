@@ -72,6 +72,7 @@ def _gradient_of_known_power(
 pow = Pow(
     "pow", 2, np.power, Code("pow({0}, {1})", None, "integer_power({0}, {1})"), _pow_gradient, flops=45.0,
     facts=Facts(signs=(((POSITIVE, ANY), POSITIVE), ((NONNEGATIVE, NONNEGATIVE), NONNEGATIVE))),
+    formula="x1**x2",
 )  # fmt: skip
 
 
@@ -95,6 +96,7 @@ powm1 = Elementwise(
     "powm1", 2, _powm1,
     floats(f"select(absolute({_EXPONENT}) < const(0.5), expm1({_EXPONENT}), pow({{0}}, {{1}}) - const(1))"),
     _powm1_gradient, special("powm1"), flops=75.0,
+    formula="x1**x2 - 1, without cancellation",
 )  # fmt: skip
 
 
@@ -120,6 +122,7 @@ compoundm1 = Elementwise(
         "pow(const(1) + {0}, {1}) - const(1))"
     ),
     _compoundm1_gradient, FLOATS, flops=75.0,
+    formula="(1 + x1)**x2 - 1, without cancellation",
 )  # fmt: skip
 
 sqrt = Elementwise(
@@ -127,6 +130,7 @@ sqrt = Elementwise(
     gradient=lambda inputs, output, cotangent: [cotangent / (2 * output)],
     flops=5.0,
     facts=Facts(monotone="increasing", lowest=0, signs=(((POSITIVE,), POSITIVE),)),
+    formula="The square root of x",
 )  # fmt: skip
 
 cbrt = Elementwise(
@@ -134,6 +138,7 @@ cbrt = Elementwise(
     gradient=lambda inputs, output, cotangent: [cotangent / (3 * sqr(output))],
     flops=20.0,
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    formula="The cube root of x",
 )  # fmt: skip
 
 
@@ -160,6 +165,7 @@ hypot = Elementwise(
         commutative=True, associative=True, lowest=0,
         signs=(((POSITIVE, ANY), POSITIVE), ((NEGATIVE, ANY), POSITIVE)),
     ),
+    formula="sqrt(x1**2 + x2**2), without overflow",
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (pow, powm1, compoundm1, sqrt, cbrt, hypot)

@@ -66,6 +66,8 @@ class Elementwise(Op):
         Algebraic facts.
     constructor
         The name in rules; by default the name in CamelCase.
+    formula
+        What an element is, for ``help``: an expression of ``x``, or of ``x1`` and further, or a phrase.
     wide
         The function for NumPy's ``longdouble`` and ``clongdouble``, where ``numpy`` has no loop for these or
         is less accurate there. Without it such ops are judged by their float64 values.
@@ -82,6 +84,7 @@ class Elementwise(Op):
     flops: float = 1.0
     facts: Facts = NO_FACTS
     constructor: str = ""
+    formula: str = ""
     wide: Callable[..., Any] | None = None
     family: Family = field(default=Family.ELEMENTWISE, init=False)
     __signature__ = OperandSignature()

@@ -14,6 +14,7 @@ floor = Elementwise(
         keeps_finite=True, idempotent=True, monotone="increasing", integral=True,
         signs=(((NEGATIVE,), NEGATIVE), *KEEPS_WEAK_SIGN),
     ),
+    formula="The largest whole number that is at most x",
 )  # fmt: skip
 
 ceil = Elementwise(
@@ -22,6 +23,7 @@ ceil = Elementwise(
         keeps_finite=True, idempotent=True, monotone="increasing", integral=True,
         signs=(((POSITIVE,), POSITIVE), *KEEPS_WEAK_SIGN),
     ),
+    formula="The smallest whole number that is at least x",
 )  # fmt: skip
 
 trunc = Elementwise(
@@ -30,6 +32,7 @@ trunc = Elementwise(
         keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", integral=True,
         signs=KEEPS_WEAK_SIGN,
     ),
+    formula="x rounded towards zero",
 )  # fmt: skip
 
 # Halves go to the even neighbour. NumPy rounds integers as floats here.
@@ -39,6 +42,7 @@ rint = Elementwise(
         keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", integral=True,
         signs=KEEPS_WEAK_SIGN,
     ),
+    formula="x rounded to the nearest whole number, halves to the even one",
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (floor, ceil, trunc, rint)

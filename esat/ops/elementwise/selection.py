@@ -45,6 +45,7 @@ switch: Elementwise = Switch(
     ],
     operand_typing=("bool", "same", "same"),
     facts=Facts(keeps_finite=True, signs=tuple(((ANY, sign, sign), sign) for sign in _SIGNS)),
+    formula="x2 where x1 is true, otherwise x3",
 )  # fmt: skip
 
 
@@ -69,6 +70,7 @@ fill = Fill(
     gradient=lambda inputs, output, cotangent: [None, cotangent],
     typing="fill", operand_typing=("", "same"), flops=0.0,
     facts=Facts(keeps_finite=True, signs=tuple(((ANY, sign), sign) for sign in _SIGNS)),
+    formula="x2 in the shape that x1 and x2 have together",
 )  # fmt: skip
 
 # A copy. NumPy's identity is a matrix.
@@ -77,6 +79,7 @@ copy = Elementwise(
     gradient=lambda inputs, output, cotangent: [cotangent],
     flops=0.0, constructor="Identity",
     facts=Facts(keeps_finite=True, idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    formula="x",
 )  # fmt: skip
 
 
@@ -148,6 +151,7 @@ maximum = Elementwise(
     numbers("maximum({0}, {1})", boolean="{0} | {1}"),
     _maximum_gradient,
     facts=_UPPER,
+    formula="The larger operand; NaN if either is",
 )
 minimum = Elementwise(
     "minimum",
@@ -156,14 +160,17 @@ minimum = Elementwise(
     numbers("minimum({0}, {1})", boolean="{0} & {1}"),
     _minimum_gradient,
     facts=_LOWER,
+    formula="The smaller operand; NaN if either is",
 )
 fmax = Elementwise(
     "fmax", 2, np.fmax, Code("fmax({0}, {1})", "maximum({0}, {1})", "maximum({0}, {1})", "{0} | {1}"),
     _fmax_gradient, facts=_EITHER,
+    formula="The larger operand, or the other one if one is NaN",
 )  # fmt: skip
 fmin = Elementwise(
     "fmin", 2, np.fmin, Code("fmin({0}, {1})", "minimum({0}, {1})", "minimum({0}, {1})", "{0} & {1}"),
     _fmin_gradient, facts=_EITHER,
+    formula="The smaller operand, or the other one if one is NaN",
 )  # fmt: skip
 
 
@@ -208,6 +215,7 @@ clip = Clip(
             ((NONPOSITIVE, NONPOSITIVE, ANY), NONPOSITIVE),
         )
     ),
+    formula="minimum(maximum(x1, x2), x3)",
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (switch, fill, copy, maximum, minimum, fmax, fmin, clip)

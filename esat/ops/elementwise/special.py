@@ -36,20 +36,21 @@ erf = Elementwise(
     facts=Facts(
         keeps_finite=True, parity="odd", monotone="increasing", lowest=-1, highest=1, signs=KEEPS_SIGN
     ),
+    formula="The error function: 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x",
 )  # fmt: skip
 
-# 1 - erf(x).
 erfc = Elementwise(
     "erfc", 1, Special("erfc"), floats("erfc({0})"), slope(lambda x, out: -_TWO_OVER_ROOT_PI * exp(-sqr(x))),
     special_complex("erfc"), flops=35.0,
     facts=Facts(keeps_finite=True, monotone="decreasing", lowest=0, highest=2, positive=True, vanishes=True),
+    formula="1 - erf(x), without cancellation",
 )  # fmt: skip
 
-# exp(x**2) * erfc(x).
 erfcx = Elementwise(
     "erfcx", 1, Special("erfcx"), floats("erfcx({0})"), slope(lambda x, out: 2 * x * out - _TWO_OVER_ROOT_PI),
     special_complex("erfcx"), flops=40.0,
     facts=Facts(monotone="decreasing", lowest=0, positive=True),
+    formula="exp(x**2) * erfc(x), without overflow",
 )  # fmt: skip
 
 erfinv = Elementwise(
@@ -57,6 +58,7 @@ erfinv = Elementwise(
     slope(lambda x, out: _ROOT_PI_OVER_TWO * exp(sqr(out))),
     special("erfinv"), flops=60.0,
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    formula="The inverse of erf",
 )  # fmt: skip
 
 erfcinv = Elementwise(
@@ -64,21 +66,22 @@ erfcinv = Elementwise(
     slope(lambda x, out: -_ROOT_PI_OVER_TWO * exp(sqr(out))),
     special("erfcinv"), flops=60.0,
     facts=Facts(monotone="decreasing"),
+    formula="The inverse of erfc",
 )  # fmt: skip
 
-# The cumulative distribution function of the standard normal distribution.
 ndtr = Elementwise(
     "ndtr", 1, Special("ndtr"), floats(f"const(0.5) * erfc({{0}} * const({-math.sqrt(0.5)!r}))"),
     slope(lambda x, out: _ONE_OVER_ROOT_TWO_PI * exp(-0.5 * sqr(x))), special_complex("ndtr"), flops=38.0,
     facts=Facts(keeps_finite=True, monotone="increasing", lowest=0, highest=1, positive=True, vanishes=True),
+    formula="The cumulative distribution function of the standard normal distribution",
 )  # fmt: skip
 
-# The inverse of ndtr.
 ndtri = Elementwise(
     "ndtri", 1, Special("ndtri"), floats("ndtri({0})"),
     slope(lambda x, out: _ROOT_TWO_PI * exp(0.5 * sqr(out))),
     special("ndtri"), flops=60.0,
     facts=Facts(monotone="increasing"),
+    formula="The inverse of ndtr: quantiles of the standard normal distribution",
 )  # fmt: skip
 
 # The derivative exp(-x**2 / 2) / (sqrt(2 pi) ndtr(x)) in a form in which nothing underflows.
@@ -87,6 +90,7 @@ log_ndtr = Elementwise(
     slope(lambda x, out: _ROOT_TWO_OVER_PI / erfcx(-math.sqrt(0.5) * x)),
     special_complex("log_ndtr"), flops=60.0,
     facts=Facts(monotone="increasing", highest=0),
+    formula="log(ndtr(x)), without underflow",
 )  # fmt: skip
 
 # ---- the gamma function and its relatives
@@ -95,9 +99,9 @@ gamma = Elementwise(
     "gamma", 1, Special("gamma"), floats("gamma({0})"), slope(lambda x, out: out * digamma(x)),
     special_complex("gamma"), flops=80.0,
     facts=Facts(signs=(((POSITIVE,), POSITIVE),)),
+    formula="The gamma function: the integral of t**(x - 1) * exp(-t) from 0 to infinity",
 )  # fmt: skip
 
-# log(abs(gamma(x))).
 gammaln = Elementwise(
     "gammaln",
     1,
@@ -106,6 +110,7 @@ gammaln = Elementwise(
     slope(lambda x, out: digamma(x)),
     special("gammaln"),
     flops=80.0,
+    formula="log(abs(gamma(x))), without overflow",
 )
 
 
@@ -120,7 +125,14 @@ def _digamma_gradient(
 
 
 digamma: Elementwise = Elementwise(
-    "digamma", 1, Special("psi"), floats("psi({0})"), _digamma_gradient, special_complex("psi"), flops=80.0
+    "digamma",
+    1,
+    Special("psi"),
+    floats("psi({0})"),
+    _digamma_gradient,
+    special_complex("psi"),
+    flops=80.0,
+    formula="The derivative of gammaln",
 )
 
 
@@ -136,6 +148,7 @@ def _polygamma_gradient(
 polygamma: Elementwise = Elementwise(
     "polygamma", 2, Polygamma(), None, _polygamma_gradient,
     SciPyLoops("", ("float64", "float32")), flops=120.0,
+    formula="The derivative of digamma of order x1, at x2",
 )  # fmt: skip
 
 # ---- Bessel functions, of the first kind (j) and modified (i)
@@ -151,6 +164,7 @@ def _order_one_slope(order_zero: Variable, x: Variable, out: Variable) -> Variab
 i0 = Elementwise(
     "i0", 1, Special("i0"), floats("i0({0})"), slope(lambda x, out: i1(x)), special("i0"), flops=60.0,
     facts=Facts(parity="even", lowest=1, positive=True),
+    formula="The modified Bessel function of the first kind of order 0",
 )  # fmt: skip
 
 i1: Elementwise = Elementwise(
@@ -158,29 +172,34 @@ i1: Elementwise = Elementwise(
     slope(lambda x, out: _order_one_slope(i0(x), x, out)),
     special("i1"), flops=60.0,
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    formula="The modified Bessel function of the first kind of order 1",
 )  # fmt: skip
 
 i0e = Elementwise(
     "i0e", 1, Special("i0e"), floats("i0e({0})"),
     slope(lambda x, out: i1e(x) - sign(x) * out), special("i0e"), flops=60.0,
     facts=Facts(parity="even", lowest=0, highest=1),
+    formula="exp(-abs(x)) * i0(x)",
 )  # fmt: skip
 
 i1e: Elementwise = Elementwise(
     "i1e", 1, Special("i1e"), floats("i1e({0})"),
     slope(lambda x, out: _order_one_slope(i0e(x), x, out) - sign(x) * out), special("i1e"), flops=60.0,
     facts=Facts(parity="odd", lowest=-1, highest=1, signs=KEEPS_SIGN),
+    formula="exp(-abs(x)) * i1(x)",
 )  # fmt: skip
 
 j0 = Elementwise(
     "j0", 1, Special("j0"), floats("j0({0})"), slope(lambda x, out: -j1(x)), special("j0"), flops=60.0,
     facts=Facts(parity="even", lowest=-1, highest=1),
+    formula="The Bessel function of the first kind of order 0",
 )  # fmt: skip
 
 j1: Elementwise = Elementwise(
     "j1", 1, Special("j1"), floats("j1({0})"), slope(lambda x, out: _order_one_slope(j0(x), x, out)),
     special("j1"), flops=60.0,
     facts=Facts(parity="odd", lowest=-1, highest=1),
+    formula="The Bessel function of the first kind of order 1",
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (

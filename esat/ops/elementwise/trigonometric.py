@@ -23,11 +23,13 @@ _DEGREE = math.pi / 180
 sin = Elementwise(
     "sin", 1, np.sin, floats("sin({0})"), slope(lambda x, out: cos(x)), flops=12.0,
     facts=Facts(keeps_finite=True, parity="odd", lowest=-1, highest=1),
+    formula="sin(x), of radians",
 )  # fmt: skip
 
 cos: Elementwise = Elementwise(
     "cos", 1, np.cos, floats("cos({0})"), slope(lambda x, out: -sin(x)), flops=12.0,
     facts=Facts(keeps_finite=True, parity="even", lowest=-1, highest=1),
+    formula="cos(x), of radians",
 )  # fmt: skip
 
 
@@ -44,11 +46,13 @@ cosm1 = Elementwise(
     slope(lambda x, out: -sin(x)), special("cosm1"), flops=15.0,
     facts=Facts(keeps_finite=True, parity="even", lowest=-2, highest=0),
     wide=_wide_cosm1,
+    formula="cos(x) - 1, accurate near 0",
 )  # fmt: skip
 
 tan = Elementwise(
     "tan", 1, np.tan, floats("tan({0})"), slope(lambda x, out: 1 + sqr(out)), flops=18.0,
     facts=Facts(parity="odd"),
+    formula="tan(x), of radians",
 )  # fmt: skip
 
 arcsin = Elementwise(
@@ -56,6 +60,7 @@ arcsin = Elementwise(
     gradient=lambda inputs, output, cotangent: [cotangent / sqrt(1 - sqr(inputs[0]))],
     flops=18.0,
     facts=Facts(parity="odd", monotone="increasing", lowest=-_HALF_PI, highest=_HALF_PI, signs=KEEPS_SIGN),
+    formula="The angle between -pi/2 and pi/2 whose sine is x",
 )  # fmt: skip
 
 arccos = Elementwise(
@@ -63,6 +68,7 @@ arccos = Elementwise(
     gradient=lambda inputs, output, cotangent: [-(cotangent / sqrt(1 - sqr(inputs[0])))],
     flops=18.0,
     facts=Facts(monotone="decreasing", lowest=0, highest=math.pi),
+    formula="The angle between 0 and pi whose cosine is x",
 )  # fmt: skip
 
 arctan = Elementwise(
@@ -73,6 +79,7 @@ arctan = Elementwise(
         keeps_finite=True, parity="odd", monotone="increasing", lowest=-_HALF_PI, highest=_HALF_PI,
         signs=KEEPS_SIGN,
     ),
+    formula="The angle between -pi/2 and pi/2 whose tangent is x",
 )  # fmt: skip
 
 
@@ -84,25 +91,27 @@ def _arctan2_gradient(
     return [part * abscissa, -(part * ordinate)]
 
 
-# The angle of the point (second, first operand).
 arctan2 = Elementwise(
     "arctan2", 2, np.arctan2, floats("arctan2({0}, {1})"), _arctan2_gradient, flops=24.0,
     facts=Facts(
         keeps_finite=True, lowest=-math.pi, highest=math.pi,
         signs=(((POSITIVE, ANY), POSITIVE), ((NONNEGATIVE, POSITIVE), NONNEGATIVE)),
     ),
+    formula="The angle of the point (x2, x1), between -pi and pi",
 )  # fmt: skip
 
 deg2rad = Elementwise(
     "deg2rad", 1, np.deg2rad, floats(f"{{0}} * const({_DEGREE!r})"),
     gradient=lambda inputs, output, cotangent: [cotangent * _DEGREE],
     facts=Facts(keeps_finite=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    formula="x * pi / 180",
 )  # fmt: skip
 
 rad2deg = Elementwise(
     "rad2deg", 1, np.rad2deg, floats(f"{{0}} * const({1 / _DEGREE!r})"),
     gradient=lambda inputs, output, cotangent: [cotangent * (1 / _DEGREE)],
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
+    formula="x * 180 / pi",
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (sin, cos, cosm1, tan, arcsin, arccos, arctan, arctan2, deg2rad, rad2deg)
