@@ -6,7 +6,7 @@ import difflib
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields
-from typing import IO, TYPE_CHECKING, Any, Literal, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
 from esat.classic.documents_table import ROWS
 from esat.classic.replacement_trace import Writer
@@ -32,6 +32,32 @@ Strategy = Literal["egraph", "greedy"]
 
 DeviceName = Literal["cpu", "cuda", "auto"]
 """Where steps may run."""
+
+
+class ModeSettings(TypedDict, total=False):
+    """What keywords of :class:`Mode` take, for type checkers; its attributes say what they mean."""
+
+    strategy: Strategy
+    query: Query
+    soundness: Soundness
+    node_limit: int | None
+    match_limit: int | None
+    round_limit: int | None
+    time_limit: float | None
+    extract: Literal["area", "tree", "optimal"]
+    accuracy: Accuracy
+    regimes: bool
+    debug: bool
+    trace: Writer | None
+    samples: tuple[Any, ...] | None
+    autotune: bool
+    invariants: bool
+    variants: int
+    threads: int | None
+    engine: EngineName
+    device: DeviceName
+    machine: MachineProfile
+    target: Target | None
 
 
 @record(frozen=True, slots=True, init=False)
@@ -133,7 +159,7 @@ class Mode:
     machine: MachineProfile = field(repr=False)
     target: Target | None = field(repr=False)
 
-    def __init__(self, name: str | Mode = "fast_run", **settings: Any) -> None:
+    def __init__(self, name: str | Mode = "fast_run", **settings: Unpack[ModeSettings]) -> None:
         if not isinstance(name, str | Mode):
             raise ModeError(f"a mode is the name of one, or a Mode; not {name!r}")
         start = _predefined(name) if isinstance(name, str) else name._settings()

@@ -44,3 +44,17 @@ def power(values: Array, n: int) -> Array:
 
 assert_type(power(np.ones(3), 2), Array)
 assert_type(esat.__version__, str)
+
+
+def cost(values: Array, rate: float) -> float:
+    return float((values * rate).sum())
+
+
+value, slope = esat.value_and_grad(cost)(np.ones(3), 2.0)
+esat.grad(cost)(np.ones(3), "2")  # type: ignore[arg-type]
+assert_type(esat.grad(x.sum(), x), Variable)
+assert_type(esat.grad(x.sum(), [x, x]), list[Variable])
+assert_type(esat.vmap(cost)(np.ones((3, 2)), 1.0), float)
+print(esat.grad(cost).explain())
+esat.Mode("fast_run", node_limit=10_000)
+esat.Mode("fast_run", node_limt=10_000)  # type: ignore[call-arg]

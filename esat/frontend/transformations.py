@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from esat.errors import CallError, GraphError, describe
 from esat.frontend import gradient
@@ -39,6 +39,17 @@ __all__ = [
     "vmap",
 ]
 
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class CompiledFunction(Protocol[P, R_co]):
+    """A compiled function for type checkers: a :class:`esat.functions.Jitted`."""
+
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R_co: ...
+
+    def __getattr__(self, name: str) -> Any: ...
+
 
 def _of_functions(name: str) -> Any:
     """What makes a function of a function: it needs the compiler, which is loaded when first used."""
@@ -54,6 +65,14 @@ def _check_flag(name: str, value: Any) -> None:
         raise CallError(f"{name}={reprlib.repr(value)}: it is True or False")
 
 
+@overload
+def grad(cost: Variable, wrt: Variable, disconnected: Disconnected = "raise") -> Variable: ...
+@overload
+def grad(cost: Variable, wrt: Sequence[Variable], disconnected: Disconnected = "raise") -> list[Variable]: ...
+@overload
+def grad(
+    cost: Callable[P, Any], *, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> CompiledFunction[P, Any]: ...
 def grad(
     cost: Any,
     wrt: Any = None,
@@ -103,6 +122,14 @@ def grad(
     return gradient.grad(cost, wrt, disconnected)
 
 
+@overload
+def value_and_grad(cost: Variable, wrt: Variable) -> tuple[Variable, Variable]: ...
+@overload
+def value_and_grad(cost: Variable, wrt: Sequence[Variable]) -> tuple[Variable, list[Variable]]: ...
+@overload
+def value_and_grad(
+    cost: Callable[P, Any], *, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> CompiledFunction[P, tuple[Any, Any]]: ...
 def value_and_grad(
     cost: Any, wrt: Any = None, *, argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Any:
@@ -217,6 +244,18 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     return result
 
 
+@overload
+def jacobian(y: Variable, x: Variable, *, direction: Direction | None = None) -> Variable: ...
+@overload
+def jacobian(y: Variable, x: Sequence[Variable], *, direction: Direction | None = None) -> list[Variable]: ...
+@overload
+def jacobian(
+    y: Callable[P, Any],
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    direction: Direction | None = None,
+) -> CompiledFunction[P, Any]: ...
 def jacobian(
     y: Any,
     x: Any = None,
@@ -262,6 +301,12 @@ def jacobian(
     return jacobian_of(as_variable(y), as_variable(x), direction)
 
 
+@overload
+def hessian(cost: Variable, wrt: Variable) -> Variable: ...
+@overload
+def hessian(cost: Variable, wrt: Sequence[Variable]) -> list[Any]: ...
+@overload
+def hessian(cost: Callable[P, Any], *, argnums: int | Sequence[int] = 0) -> CompiledFunction[P, Any]: ...
 def hessian(cost: Any, wrt: Any = None, *, argnums: int | Sequence[int] = 0) -> Any:
     """The second derivatives of a scalar, of shape ``x.shape + x.shape``.
 
@@ -287,7 +332,9 @@ def hessian(cost: Any, wrt: Any = None, *, argnums: int | Sequence[int] = 0) -> 
     return hessian_of(as_variable(cost), as_variable(wrt))
 
 
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> Any:
+def vmap(
+    f: Callable[P, R_co], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+) -> CompiledFunction[P, R_co]:
     """A function of batches from a function of their elements.
 
     The function is traced once, for an element; each op then works on the whole batch.
@@ -321,7 +368,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, axis_size: 
     >>> dots(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
-    return _of_functions("vmap")(f, in_axes, out_axes, axis_size)
+    mapped: CompiledFunction[P, R_co] = _of_functions("vmap")(f, in_axes, out_axes, axis_size)
+    return mapped
 
 
 def custom_vjp(f: Callable[..., Any]) -> Any:
