@@ -16,11 +16,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from esat import __version__
-from esat.errors import EsatError
+from esat.errors import EsatError, RuleError
 from esat.storage import KINDS, DiskStore, StoredFile, default_directory
 
 _ENTRIES = {
@@ -47,14 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         status: int = chosen.command(chosen)
+        sys.stdout.flush()
     except EsatError as error:
         print(f"esat: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader has seen enough, as `head` does; nothing is flushed to it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="esat", description="Tools of the esat compiler.")
+    parser = argparse.ArgumentParser(
+        prog="esat",
+        description="Tools of the esat compiler.",
+        epilog="for example: esat report script.py; esat rules show log1p; esat cache info",
+    )
     parser.add_argument("--version", action="version", version=f"esat {__version__}")
     rooms = parser.add_subparsers(required=True, metavar="{doctor,calibrate,report,rules,cache}")
     rooms.add_parser("doctor", help="what esat finds here, and whether it works").set_defaults(
@@ -66,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     report = rooms.add_parser("report", help="run a script, and tell what was gained in what it compiled")
     report.add_argument("--pages", metavar="FOLDER", help="write a page about each function there")
     report.add_argument("script", help="a Python file, which runs as __main__")
-    report.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+    report.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments").required = False
     report.set_defaults(command=_report)
 
     rules = rooms.add_parser("rules", help="the rewrite rules").add_subparsers(required=True)
@@ -161,9 +170,13 @@ def _list_rules(chosen: argparse.Namespace) -> int:
     from esat.rules import RULES
     from esat.rules.query import Query
 
-    query = Query(chosen.tag) if chosen.tag else None
-    rules = {rule.report_name: rule for rule in RULES.list(query)}
-    width = max(map(len, rules), default=0)
+    rules = {rule.report_name: rule for rule in RULES.list(Query(chosen.tag) if chosen.tag else None)}
+    if not rules:
+        known = sorted({tag for rule in RULES.list() for tag in (*rule.tags, rule.ruleset)})
+        raise RuleError(
+            f"no rule has the tag {', '.join(chosen.tag)}; tags and rule sets are {', '.join(known)}"
+        )
+    width = max(map(len, rules))
     for name, rule in rules.items():
         print(f"{name:{width}}  {rule.soundness:6}  {rule.ruleset:13}  {rule.position}")
     return 0
@@ -178,9 +191,10 @@ def _show_rule(chosen: argparse.Namespace) -> int:
 
 def _cache_info(chosen: argparse.Namespace) -> int:
     print(default_directory())
-    for kind, files in _cached().items():
-        size = sum(file.size for file in files) / 2**20
-        print(f"{len(files)} {_ENTRIES[kind]}, {size:.1f} MiB")
+    sizes = {kind: [file.size / 2**20 for file in files] for kind, files in _cached().items()}
+    for kind, each in sizes.items():
+        print(f"{len(each)} {_ENTRIES[kind]}, {sum(each):.1f} MiB")
+    print(f"{sum(map(len, sizes.values()))} in all, {sum(map(sum, sizes.values())):.1f} MiB")
     return 0
 
 

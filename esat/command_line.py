@@ -9,6 +9,7 @@ import platform
 import runpy
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -165,6 +166,8 @@ def report(script: str, arguments: Sequence[str], pages: str | None) -> list[str
     ------
     InputError
         Where there is no such file.
+    SystemExit
+        Where the script raises: its traceback is printed as Python prints it.
     """
     path = Path(script)
     if not path.is_file():
@@ -177,6 +180,14 @@ def report(script: str, arguments: Sequence[str], pages: str | None) -> list[str
     except SystemExit as end:
         if end.code not in (None, 0):
             raise
+    except Exception as error:
+        frames = error.__traceback__
+        while (
+            frames is not None and frames.tb_frame.f_code.co_filename != script
+        ):  # those that run the script
+            frames = frames.tb_next
+        traceback.print_exception(error.with_traceback(frames or error.__traceback__))
+        raise SystemExit(1) from None
     finally:
         sys.argv, sys.path = before
     lines = [f"{len(found)} functions compiled"]

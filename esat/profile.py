@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -102,6 +103,7 @@ class Profile:
     details: list[tuple[str, str]] = field(default_factory=list)
     optimizer: OptimizerProfile | None = None
     gradient_seconds: float = 0.0
+    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=100), repr=False, compare=False)
     _running: list[list[float]] = field(default_factory=list, repr=False, compare=False)
     _last: tuple[str, float] | None = field(default=None, repr=False, compare=False)
 
@@ -159,6 +161,14 @@ class Profile:
         """Count one measured call."""
         self.calls += 1
         self.call_seconds += seconds
+        self._recent.append(seconds)
+
+    @property
+    def typical_call_seconds(self) -> float:
+        """The median of the last hundred calls; the first three do not count where there are more."""
+        recent = [*self._recent]
+        counted = sorted(recent[3:] if 3 < self.calls <= len(recent) else recent)
+        return counted[len(counted) // 2]
 
     def phase_seconds(self, phase: Phase) -> float:
         """Time of the stages of one phase."""

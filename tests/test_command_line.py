@@ -142,3 +142,25 @@ def test_a_script_is_reported_with_its_calls_and_pages(tmp_path, capsys):
 def test_a_script_that_is_not_there_is_an_error(tmp_path, capsys):
     assert main(["report", str(tmp_path / "none.py")]) == 2
     assert "there is no file" in capsys.readouterr().err
+
+
+def test_a_reader_that_stops_early_is_no_error(tmp_path):
+    command = f"{sys.executable} -m esat rules list | head -1"
+    process = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert process.stdout.count("\n") == 1
+    assert process.stderr == ""
+
+
+def test_an_unknown_tag_is_an_error(capsys):
+    assert main(["rules", "list", "--tag", "nope"]) == 2
+    assert "no rule has the tag nope; tags and rule sets are algebra," in capsys.readouterr().err
+
+
+def test_the_error_of_a_script_has_no_frames_but_its_own(tmp_path, capsys):
+    path = tmp_path / "script.py"
+    path.write_text("def f():\n    raise ValueError('of the script')\nf()\n")
+    with pytest.raises(SystemExit):
+        main(["report", str(path)])
+    printed = capsys.readouterr().err
+    assert "ValueError: of the script" in printed
+    assert printed.count("  File ") == 2

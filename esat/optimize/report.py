@@ -57,7 +57,7 @@ class Measured:
     def __str__(self) -> str:
         text = f"measured: {time_text(self.seconds)} a call"
         if not self.others:
-            return f"{text} (mean of {self.calls})"
+            return f"{text} (median of {self.calls})"
         beside = (
             f"{time_text(seconds)} {name} ({seconds / self.seconds:.2f} x)"
             for name, seconds in self.others.items()

@@ -191,7 +191,7 @@ class Executable:
         if measured is None and self.profile.calls:
             from esat.optimize.report import Measured
 
-            measured = Measured(self.profile.calls, self.profile.call_seconds / self.profile.calls)
+            measured = Measured(self.profile.calls, self.profile.typical_call_seconds)
         if measured is None or self._report is None:
             return self._report
         return replace(self._report, measured=measured)
