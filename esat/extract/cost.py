@@ -31,7 +31,7 @@ from esat.graph import Family, Op, TensorType, Variable
 from esat.graph.registry import registered_ops
 from esat.graph.types import DTYPES
 from esat.ops.contraction import MATMUL, MatMul
-from esat.ops.elementwise.code import COMPLEX_CODE
+from esat.ops.elementwise.record import Elementwise
 from esat.ops.index.write import PartWrite
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.record import MatrixOp
@@ -142,8 +142,8 @@ class CostModel:
         if constructor in PRODUCTS:
             return self.product(PRODUCTS[constructor], operands[0], operands[1], result)
         op = self._ops.get(constructor)
-        if op is not None and op.family is Family.ELEMENTWISE:
-            return self._elementwise(flops_of(op), operands, result, op.name in COMPLEX_CODE)
+        if isinstance(op, Elementwise):
+            return self._elementwise(flops_of(op), operands, result, op.complex_form is not None)
         if op is not None and op.family is Family.SPARSE:
             return self._instance(op, operands, result)
         return self._library(constructor, attributes, operands, result)

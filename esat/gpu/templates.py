@@ -28,7 +28,7 @@ DIRECT: Mapping[str, str] = MappingProxyType(
         )
     }
     | {f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")}
-    | {"gammaln": "lgamma", "fused_multiply_add": "fma"}
+    | {"gammaln": "lgamma", "fused_multiply_add": "fma", "multiply_add": "fma"}
 )
 """Names in templates of floats -> functions that kernel text calls."""
 

@@ -91,6 +91,16 @@ def fused_multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     return _typed(_common_floats(a, b, c), 3, emit)
 
 
+@intrinsic
+def multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """``a * b + c`` of floats, rounded once where the machine has an instruction for that."""
+
+    def emit(builder: Any, type_: Any, *operands: Any) -> Any:
+        return _call(builder, "llvm.fmuladd", *operands)
+
+    return _typed(_common_floats(a, b, c), 3, emit)
+
+
 def _extremum(llvm_name: str, first_is_less: bool) -> Emitter:
     def emit(builder: Any, type_: Any, a: Any, b: Any) -> Any:
         if _is_float(type_):

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from esat.codegen.kernel.loop_ir import Compute
 from esat.codegen.lowering.axes import AxisNames
-from esat.codegen.lowering.complex_values import PART_DTYPES, RULES, Operand, Parts
 from esat.codegen.lowering.scalar_values import SUM, Steps, Values, is_literal, literal_text
 from esat.graph import Apply, Constant, Variable
 from esat.ops.cast import Cast
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.code import expression
+from esat.ops.elementwise.complex_forms import PART_DTYPES, Operand, Parts
 from esat.ops.elementwise.record import Elementwise
 from esat.ops.index.advanced import AdvancedSubtensor
 from esat.ops.reduction import Reduction
@@ -34,7 +34,7 @@ def supports_complex(node: Apply) -> bool:
     if isinstance(op, Cast):
         return op.dtype in PART_DTYPES
     if isinstance(op, Elementwise):
-        return op.name in RULES
+        return op.complex_form is not None
     if isinstance(op, Reduction):
         return op.typing == "reduce" and op.reducer.combine == SUM
     return isinstance(op, DimShuffle | AdvancedSubtensor)
@@ -104,8 +104,10 @@ class ComplexValues(Values):
                 else self._operand(position, place, node)
                 for place, dtype in enumerate(dtypes)
             ]
+            assert isinstance(op, Elementwise)
+            assert op.complex_form is not None
             part = next(PART_DTYPES[dtype] for dtype in dtypes if dtype in PART_DTYPES)
-            result = RULES[op.name](_OnParts(self, part, comment), *given)
+            result = op.complex_form(_OnParts(self, part, comment), *given)
         if isinstance(result, tuple):
             self._parts[output] = result
             result = self._joined(result, output.tensor_type.dtype, comment)

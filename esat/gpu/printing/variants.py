@@ -20,7 +20,7 @@ from esat.gpu.printing.rows_split import FEW_ROWS
 from esat.gpu.templates import DIRECT
 
 Shape = Sequence[int]
-LONG_FUNCTIONS = frozenset(DIRECT) - {"sqrt", "copysign", "fused_multiply_add"} | {
+LONG_FUNCTIONS = frozenset(DIRECT) - {"sqrt", "copysign", "fused_multiply_add", "multiply_add"} | {
     *("cbrt", "erfcx", "exp2", "log1mexp", "logaddexp", "sigmoid", "softplus")
 }
 """Functions in templates that are tens of instructions in float64."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from esat.graph.variables import Variable
+from esat.ops.elementwise import complex_forms
 from esat.ops.elementwise.code import Code, arithmetic, floats, numbers
 from esat.ops.elementwise.facts import (
     ANY,
@@ -34,6 +35,7 @@ add = Elementwise(
         ),
     ),
     formula="x1 + x2; of truth values, x1 or x2",
+    complex_form=complex_forms.add,
 )  # fmt: skip
 
 sub = Elementwise(
@@ -50,6 +52,7 @@ sub = Elementwise(
         ),
     ),
     formula="x1 - x2",
+    complex_form=complex_forms.sub,
 )  # fmt: skip
 
 mul = Elementwise(
@@ -67,6 +70,7 @@ mul = Elementwise(
         ),
     ),
     formula="x1 * x2; of truth values, x1 and x2",
+    complex_form=complex_forms.mul,
 )  # fmt: skip
 
 
@@ -91,6 +95,7 @@ div = Elementwise(
         ),
     ),
     formula="x1 / x2, of floats",
+    complex_form=complex_forms.div,
 )  # fmt: skip
 
 # Division by an integer zero gives 0, as in NumPy.
@@ -136,6 +141,7 @@ neg = Elementwise(
         ),
     ),
     formula="-x",
+    complex_form=complex_forms.neg,
 )  # fmt: skip
 
 positive = Elementwise(
@@ -181,12 +187,14 @@ absolute = Elementwise(
         signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), POSITIVE)),
     ),
     formula="abs(x), the modulus of complex numbers",
+    complex_form=complex_forms.absolute,
 )  # fmt: skip
 
 sqr = Elementwise(
     "sqr", 1, np.square, arithmetic("*", "wrapping_mul", "{0}"), slope(lambda x, out: 2 * x),
     facts=Facts(parity="even", lowest=0, signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), POSITIVE))),
     formula="x * x",
+    complex_form=complex_forms.sqr,
 )  # fmt: skip
 
 reciprocal = Elementwise(
@@ -195,6 +203,7 @@ reciprocal = Elementwise(
     flops=4.0,
     facts=Facts(parity="odd", signs=(((POSITIVE,), POSITIVE), ((NEGATIVE,), NEGATIVE))),
     formula="1 / x, rounded towards zero for integers",
+    complex_form=complex_forms.reciprocal,
 )  # fmt: skip
 
 copysign: Elementwise = Elementwise(

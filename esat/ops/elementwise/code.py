@@ -53,14 +53,6 @@ SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
 )
 """Names of functions of floats that are SciPy's, and how many operands they have."""
 
-COMPLEX_CODE = frozenset(
-    [
-        "abs", "add", "angle", "conj", "div", "eq", "exp", "fill", "imag", "isfinite", "isinf", "isnan",
-        "mul", "ne", "neg", "real", "reciprocal", "sqr", "sub", "switch",
-    ]
-)  # fmt: skip
-"""Names of ops that kernels compute of complex numbers, by their parts."""
-
 SCALAR_HELPERS = frozenset(
     [
         "wrapping_add",
@@ -89,11 +81,13 @@ SCALAR_HELPERS = frozenset(
         "fmin",
         "select",
         "fused_multiply_add",
+        "multiply_add",
     ]
 )
 """Names of scalar functions that templates may call, with NumPy's semantics for every dtype it has them for.
 
-``select(condition, a, b)`` evaluates both ``a`` and ``b``.
+``select(condition, a, b)`` evaluates both ``a`` and ``b``; ``multiply_add(a, b, c)`` is rounded once where
+the machine has an instruction for it, and twice elsewhere.
 """
 
 CODE_DTYPES = (

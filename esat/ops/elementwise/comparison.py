@@ -12,6 +12,7 @@ from esat.graph.registry import op_named
 from esat.graph.tracing import WeakNumber
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
+from esat.ops.elementwise import complex_forms
 from esat.ops.elementwise.code import Code, floats
 from esat.ops.elementwise.facts import Facts
 from esat.ops.elementwise.record import ZERO, Elementwise
@@ -78,10 +79,14 @@ def _signed_and_unsigned(left: Variable, right: Variable) -> tuple[Variable, Var
     return first, second
 
 
-eq = Comparison("eq", 2, np.equal, "{0} == {1}", ZERO, typing="bool", facts=_SYMMETRIC, formula="x1 == x2")
+eq = Comparison(
+    "eq", 2, np.equal, "{0} == {1}", ZERO, typing="bool", facts=_SYMMETRIC, formula="x1 == x2",
+    complex_form=complex_forms.both("({0} == {1}) & ({2} == {3})"),
+)  # fmt: skip
 ne = Comparison(
-    "ne", 2, np.not_equal, "{0} != {1}", ZERO, typing="bool", facts=_SYMMETRIC, formula="x1 != x2"
-)
+    "ne", 2, np.not_equal, "{0} != {1}", ZERO, typing="bool", facts=_SYMMETRIC, formula="x1 != x2",
+    complex_form=complex_forms.both("({0} != {1}) | ({2} != {3})"),
+)  # fmt: skip
 lt = Comparison("lt", 2, np.less, "{0} < {1}", ZERO, typing="bool", facts=_TRUTH, formula="x1 < x2")
 le = Comparison("le", 2, np.less_equal, "{0} <= {1}", ZERO, typing="bool", facts=_TRUTH, formula="x1 <= x2")
 gt = Comparison("gt", 2, np.greater, "{0} > {1}", ZERO, typing="bool", facts=_TRUTH, formula="x1 > x2")
@@ -91,15 +96,16 @@ ge = Comparison(
 
 isnan = Elementwise(
     "isnan", 1, np.isnan, Code("isnan({0})", "False", "False", "False"), ZERO, typing="bool", facts=_TRUTH,
-    formula="Whether x is NaN",
+    formula="Whether x is NaN", complex_form=complex_forms.either("isnan({0}) | isnan({1})"),
 )  # fmt: skip
 isinf = Elementwise(
     "isinf", 1, np.isinf, Code("isinf({0})", "False", "False", "False"), ZERO, typing="bool", facts=_TRUTH,
-    formula="Whether x is infinite",
+    formula="Whether x is infinite", complex_form=complex_forms.either("isinf({0}) | isinf({1})"),
 )  # fmt: skip
 isfinite = Elementwise(
     "isfinite", 1, np.isfinite, Code("isfinite({0})", "True", "True", "True"), ZERO, typing="bool",
     facts=_TRUTH, formula="Whether x is neither infinite nor NaN",
+    complex_form=complex_forms.either("isfinite({0}) & isfinite({1})"),
 )  # fmt: skip
 signbit = Elementwise(
     "signbit", 1, np.signbit, floats("signbit({0})"), ZERO, typing="bool", facts=_TRUTH,

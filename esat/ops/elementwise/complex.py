@@ -11,6 +11,7 @@ import numpy as np
 from esat.graph.op import Array, as_variable
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
+from esat.ops.elementwise import complex_forms
 from esat.ops.elementwise.code import anything, floats, numbers
 from esat.ops.elementwise.facts import KEEPS_SIGN, Facts
 from esat.ops.elementwise.record import Elementwise
@@ -41,13 +42,14 @@ def _angle_gradient(inputs: Sequence[Variable], output: Variable, cotangent: Var
 
 real = Elementwise(
     "real", 1, _real, anything("{0}"), _real_gradient, typing="real", flops=0.0, facts=_SAME,
-    formula="The real part",
+    formula="The real part", complex_form=complex_forms.real_part,
 )  # fmt: skip
 
 imag = Elementwise(
     "imag", 1, _imag, anything("const(0)"), _imag_gradient, typing="real", flops=0.0,
     facts=Facts(lowest=0, highest=0, integral=True),
     formula="The imaginary part",
+    complex_form=complex_forms.imaginary_part,
 )  # fmt: skip
 
 conj: Elementwise = Elementwise(
@@ -55,6 +57,7 @@ conj: Elementwise = Elementwise(
     gradient=lambda inputs, output, cotangent: [conj(cotangent)],
     facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
     formula="The complex conjugate",
+    complex_form=complex_forms.conj,
 )  # fmt: skip
 
 
@@ -71,6 +74,7 @@ angle = Angle(
     "angle", 1, np.angle, floats("arctan2(const(0), {0})"), _angle_gradient, np.arctan, typing="real",
     flops=24.0, facts=Facts(monotone="decreasing", lowest=0, highest=math.pi),
     formula="The angle of complex numbers, in radians",
+    complex_form=complex_forms.angle,
 )  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (real, imag, conj, angle)

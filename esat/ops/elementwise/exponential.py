@@ -8,6 +8,7 @@ import numpy as np
 
 from esat.graph.op import Array
 from esat.graph.variables import Variable
+from esat.ops.elementwise import complex_forms
 from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.comparison import eq
 from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
@@ -23,6 +24,7 @@ exp = Elementwise(
     "exp", 1, np.exp, floats("exp({0})"), slope(lambda x, out: out), flops=10.0,
     facts=Facts(monotone="increasing", lowest=0, positive=True, overflows=True, vanishes=True),
     formula="e**x",
+    complex_form=complex_forms.exp,
 )  # fmt: skip
 
 exp2 = Elementwise(

@@ -16,6 +16,7 @@ from esat.graph.variables import Apply, Variable
 from esat.ops.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.cast import cast
 from esat.ops.elementwise.code import Code, anything, expression
+from esat.ops.elementwise.complex_forms import ComplexForm
 from esat.ops.elementwise.description import Documentation, OperandSignature
 from esat.ops.elementwise.facts import ANY, FINITE, NO_FACTS, Facts, SignRule
 from esat.ops.masks import through
@@ -68,6 +69,8 @@ class Elementwise(Op):
         The name in rules; by default the name in CamelCase.
     formula
         What an element is, for ``help``: an expression of ``x``, or of ``x1`` and further, or a phrase.
+    complex_form
+        What kernels compute of complex operands, by their parts; None where the op runs through ``numpy``.
     wide
         The function for NumPy's ``longdouble`` and ``clongdouble``, where ``numpy`` has no loop for these or
         is less accurate there. Without it such ops are judged by their float64 values.
@@ -86,6 +89,7 @@ class Elementwise(Op):
     constructor: str = ""
     formula: str = ""
     wide: Callable[..., Any] | None = None
+    complex_form: ComplexForm | None = None
     family: Family = field(default=Family.ELEMENTWISE, init=False)
     __signature__ = OperandSignature()
 

@@ -10,6 +10,7 @@ import numpy as np
 from esat.graph.op import Array, as_variable
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
+from esat.ops.elementwise import complex_forms
 from esat.ops.elementwise.code import Code, anything, numbers
 from esat.ops.elementwise.comparison import eq, ge, gt, isnan, le, lt
 from esat.ops.elementwise.facts import (
@@ -46,6 +47,7 @@ switch: Elementwise = Switch(
     operand_typing=("bool", "same", "same"),
     facts=Facts(keeps_finite=True, signs=tuple(((ANY, sign, sign), sign) for sign in _SIGNS)),
     formula="x2 where x1 is true, otherwise x3",
+    complex_form=complex_forms.switch,
 )  # fmt: skip
 
 
@@ -71,6 +73,7 @@ fill = Fill(
     typing="fill", operand_typing=("", "same"), flops=0.0,
     facts=Facts(keeps_finite=True, signs=tuple(((ANY, sign), sign) for sign in _SIGNS)),
     formula="x2 in the shape that x1 and x2 have together",
+    complex_form=complex_forms.filled,
 )  # fmt: skip
 
 # A copy. NumPy's identity is a matrix.

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import esat
-from esat.codegen.lowering.complex_values import RULES
 from esat.graph.evaluate import evaluate
 from esat.graph.registry import op_named
-from esat.ops.elementwise.code import COMPLEX_CODE
+from esat.ops.table import ELEMENTWISE
 
+NAMES = [op.name for op in ELEMENTWISE if op.complex_form is not None]
 PARTS = (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-300, 709.9, 745.0, -745.0, 5e-324)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -18,8 +18,6 @@ with warnings.catch_warnings():
         dtype: np.array([complex(a, b) for a in PARTS for b in PARTS]).astype(dtype)
         for dtype in ("complex64", "complex128")
     }
-FUSED = ("mul", "sqr")
-"""What NumPy computes with fused operations where the machine has them, so that parts that cancel differ."""
 UNITS = {"exp": 4, "abs": 2, "angle": 2}
 
 
@@ -41,7 +39,7 @@ def compiled(outputs, inputs, *, mode="fast_run"):
 
 
 @pytest.mark.parametrize("dtype", POINTS)
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", NAMES)
 def test_values_are_numpys_at_the_ends_of_the_range(name, dtype):
     op, arrays = op_named(name), operands_of(name, POINTS[dtype])
     inputs = [esat.vector(f"x{place}", dtype=one.dtype) for place, one in enumerate(arrays)]
@@ -53,14 +51,7 @@ def test_values_are_numpys_at_the_ends_of_the_range(name, dtype):
     assert found.dtype == wanted.dtype
     with np.errstate(all="ignore"):
         for one, other in zip(parts(found), parts(wanted), strict=True):
-            if name in FUSED:
-                spread = np.abs(arrays[0].astype(complex)) * np.abs(arrays[-1].astype(complex))
-                finite = np.isfinite(other) & np.isfinite(one) & np.isfinite(spread)
-                bound = 4 * np.finfo(one.dtype).eps * spread[finite] + np.finfo(one.dtype).tiny
-                assert np.all(np.abs(one[finite] - other[finite]) <= bound)
-                plain = np.isfinite(one) | ~np.isfinite(other)
-                assert np.mean(plain) > 0.99
-            elif one.dtype.kind == "f":
+            if one.dtype.kind == "f":
                 units = UNITS.get(name, 0)
                 small = 4 * np.finfo(one.dtype).smallest_subnormal if units else 0
                 rough = np.abs(arrays[0].real) > 700 if name == "exp" else np.zeros(one.shape, bool)
@@ -75,8 +66,19 @@ def test_values_are_numpys_at_the_ends_of_the_range(name, dtype):
                 np.testing.assert_array_equal(one, other)
 
 
-def test_prices_know_which_ops_have_rules():
-    assert RULES.keys() == COMPLEX_CODE
+def test_iterated_products_are_numpys_to_the_last_bit():
+    """Points at the edge of a Julia set go elsewhere if one product is rounded otherwise."""
+
+    def iterated(z):
+        for _ in range(12):
+            z = z * z + 0.25
+        return z
+
+    rng = np.random.default_rng(0)
+    for dtype in POINTS:
+        z = (rng.normal(size=600) + 1j * rng.normal(size=600)).astype(dtype)
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(esat.jit(iterated)(z), iterated(z))
 
 
 Z, W = esat.vector("z", "complex128"), esat.vector("w", "complex64")

@@ -1,8 +1,9 @@
 """Elementwise functions of complex numbers as computations of real and imaginary parts.
 
 Arrays hold complex numbers; between loads and stores there are only real ones, which loops over vectors
-compute as they do others. Results are NumPy's: a product is ``(ac - bd, ad + bc)`` without exceptions, a
-quotient is Smith's (Algorithm 116, Comm. ACM 5, 1962).
+compute as they do others. Results are NumPy's: a product is ``(ac - bd, ad + bc)`` without exceptions, of
+which the second term is rounded before it is added, as in NumPy's loops over vectors; a quotient is Smith's
+(Algorithm 116, Comm. ACM 5, 1962).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ Parts: TypeAlias = tuple[int, int]
 """The values of a real and of an imaginary part."""
 Operand: TypeAlias = int | Parts
 """A number, or the parts of a complex one."""
+ComplexForm: TypeAlias = "Callable[..., Operand]"
+"""From what computes real values, and the operands, to the result; bools among the operands are numbers."""
 
 PART_DTYPES: Mapping[str, str] = MappingProxyType({"complex64": "float32", "complex128": "float64"})
 """The dtype of the parts of each complex dtype."""
@@ -31,28 +34,52 @@ class Real(Protocol):
         """A bool of operands."""
 
 
-def _add(real: Real, x: Parts, y: Parts) -> Parts:
+def real_part(real: Real, x: Parts) -> int:
+    """The real part."""
+    return x[0]
+
+
+def imaginary_part(real: Real, x: Parts) -> int:
+    """The imaginary part."""
+    return x[1]
+
+
+def filled(real: Real, x: Operand, y: Parts) -> Parts:
+    """The last operand."""
+    return y
+
+
+def add(real: Real, x: Parts, y: Parts) -> Parts:
+    """The sums of the parts."""
     return real("{0} + {1}", x[0], y[0]), real("{0} + {1}", x[1], y[1])
 
 
-def _sub(real: Real, x: Parts, y: Parts) -> Parts:
+def sub(real: Real, x: Parts, y: Parts) -> Parts:
+    """The differences of the parts."""
     return real("{0} - {1}", x[0], y[0]), real("{0} - {1}", x[1], y[1])
 
 
-def _neg(real: Real, x: Parts) -> Parts:
+def neg(real: Real, x: Parts) -> Parts:
+    """Both parts with the other sign."""
     return real("-{0}", x[0]), real("-{0}", x[1])
 
 
-def _conj(real: Real, x: Parts) -> Parts:
+def conj(real: Real, x: Parts) -> Parts:
+    """The imaginary part with the other sign."""
     return x[0], real("-{0}", x[1])
 
 
-def _mul(real: Real, x: Parts, y: Parts) -> Parts:
+def mul(real: Real, x: Parts, y: Parts) -> Parts:
+    """``(ac - bd, ad + bc)``."""
     (a, b), (c, d) = x, y
-    return real("{0} * {1} - {2} * {3}", a, c, b, d), real("{0} * {1} + {2} * {3}", a, d, b, c)
+    return (
+        real("multiply_add({0}, {1}, -{2} * {3})", a, c, b, d),
+        real("multiply_add({0}, {1}, {2} * {3})", a, d, b, c),
+    )
 
 
-def _div(real: Real, x: Parts, y: Parts) -> Parts:
+def div(real: Real, x: Parts, y: Parts) -> Parts:
+    """Smith's quotient; by zero, that of each part."""
     (a, b), (c, d) = x, y
     in_order = real.is_true("absolute({0}) >= absolute({1})", c, d)
     larger = real("select({0}, {1}, {2})", in_order, c, d)
@@ -66,7 +93,7 @@ def _div(real: Real, x: Parts, y: Parts) -> Parts:
     return real(quotient, by_zero, a, c, first, scale), real(quotient, by_zero, b, c, second, scale)
 
 
-def _reciprocal(real: Real, x: Parts) -> Parts:
+def reciprocal(real: Real, x: Parts) -> Parts:
     """As NumPy's loop: of zero both parts are what division by it makes of them."""
     c, d = x
     in_order = real.is_true("absolute({0}) >= absolute({1})", c, d)
@@ -85,7 +112,7 @@ _SCALES = {"float64": ("1e150", "1e-140", 600), "float32": ("1e18", "1e-15", 100
 scaled by two to this power, or one by it."""
 
 
-def _abs(real: Real, x: Parts) -> int:
+def absolute(real: Real, x: Parts) -> int:
     """The root of the sum of squares; infinite where a part is, NaN or not."""
     high, low, power = _SCALES[real.dtype]
     largest = real("fmax(absolute({0}), absolute({1}))", *x)
@@ -103,7 +130,7 @@ _SHIFTED = {"float64": ("700.0", "1.0142320547350045e+304"), "float32": ("80.0",
 """Real parts above the first number have it taken away; its exponential is the factor afterwards."""
 
 
-def _exp(real: Real, x: Parts) -> Parts:
+def exp(real: Real, x: Parts) -> Parts:
     """As C's ``cexp`` (Annex G): large real parts overflow only where the result does, the imaginary part of
     a real number stays what it is, and next to minus infinity any angle gives zero."""
     a, b = x
@@ -124,30 +151,26 @@ def _exp(real: Real, x: Parts) -> Parts:
     )
 
 
-RULES: Mapping[str, Callable[..., Operand]] = MappingProxyType(
-    {
-        "add": _add,
-        "sub": _sub,
-        "neg": _neg,
-        "conj": _conj,
-        "mul": _mul,
-        "div": _div,
-        "sqr": lambda real, x: _mul(real, x, x),
-        "reciprocal": _reciprocal,
-        "abs": _abs,
-        "exp": _exp,
-        "real": lambda real, x: x[0],
-        "imag": lambda real, x: x[1],
-        "angle": lambda real, x: real("arctan2({1}, {0})", *x),
-        "fill": lambda real, x, y: y,
-        "switch": lambda real, condition, x, y: tuple(
-            real("select({0}, {1}, {2})", condition, one, other) for one, other in zip(x, y, strict=True)
-        ),
-        "eq": lambda real, x, y: real.is_true("({0} == {1}) & ({2} == {3})", x[0], y[0], x[1], y[1]),
-        "ne": lambda real, x, y: real.is_true("({0} != {1}) | ({2} != {3})", x[0], y[0], x[1], y[1]),
-        "isnan": lambda real, x: real.is_true("isnan({0}) | isnan({1})", *x),
-        "isinf": lambda real, x: real.is_true("isinf({0}) | isinf({1})", *x),
-        "isfinite": lambda real, x: real.is_true("isfinite({0}) & isfinite({1})", *x),
-    }
-)
-"""Names of elementwise ops -> their results for complex operands; bool operands are numbers."""
+def sqr(real: Real, x: Parts) -> Parts:
+    """A product with itself."""
+    return mul(real, x, x)
+
+
+def angle(real: Real, x: Parts) -> int:
+    """The angle in the complex plane."""
+    return real("arctan2({1}, {0})", *x)
+
+
+def switch(real: Real, condition: int, x: Parts, y: Parts) -> Parts:
+    """The parts of one of two numbers."""
+    return tuple(real("select({0}, {1}, {2})", condition, *pair) for pair in zip(x, y, strict=True))  # type: ignore[return-value]
+
+
+def either(template: str) -> ComplexForm:
+    """A bool of one number: whether ``template`` holds of its two parts."""
+    return lambda real, x: real.is_true(template, *x)
+
+
+def both(template: str) -> ComplexForm:
+    """A bool of two numbers, of which ``template`` compares real parts and imaginary ones."""
+    return lambda real, x, y: real.is_true(template, x[0], y[0], x[1], y[1])
