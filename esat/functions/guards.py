@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.frontend.tracing.conditions import NumberCondition
 from esat.frontend.tracing.layouts import layout_key
 from esat.frontend.tracing.trees import Structure
 
@@ -21,15 +22,22 @@ Builder = Callable[[Sequence[Any]], Any]
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 
 
-def guard_for(structure: Structure, orders: Mapping[int, Any] = MappingProxyType({})) -> Guard | None:
+def guard_for(
+    structure: Structure,
+    known: Mapping[int, Any] = MappingProxyType({}),
+    conditions: Sequence[tuple[NumberCondition, bool | None]] = (),
+) -> Guard | None:
     """What gives the leaves of arguments, given by their places, that have a structure, and None of others.
 
     Parameters
     ----------
     structure
         Of a tuple of arguments, in a tuple with that of keywords.
-    orders
-        Positions of arrays whose memory order is part of the program -> what ``layout_key`` says of it.
+    known
+        Positions of leaves that are part of the program -> a number's value, or what ``layout_key`` says of
+        an array's memory order.
+    conditions
+        Of numbers among the leaves, and how they were.
 
     Returns
     -------
@@ -37,10 +45,14 @@ def guard_for(structure: Structure, orders: Mapping[int, Any] = MappingProxyType
     values that are parts of programs other than None and booleans.
     """
     arguments, keywords = structure[2]
-    text = _Text(orders)
-    if keywords[2] or not text.asked("arguments", arguments):
+    text = _Text(known)
+    if keywords[2] or not text.asked("arguments", arguments) or any(one is None for _, one in conditions):
         return None
-    lines = [*text.lines, f"return [{', '.join(text.leaves)}]"]
+    lines = [*text.lines, f"leaves = [{', '.join(text.leaves)}]"]
+    if conditions:
+        differ = " or ".join(f"{'not ' * bool(holds)}{one.text}" for one, holds in conditions)
+        lines += ["try:", f"    if {differ}: return None", "except ArithmeticError: return None"]
+    lines += ["return leaves"]
     body = "".join(f"    {line}\n" for line in lines)
     exec(compile(f"def guard(arguments):\n{body}", "<guard>", "exec"), text.names)
     guard: Guard = text.names["guard"]
@@ -50,8 +62,8 @@ def guard_for(structure: Structure, orders: Mapping[int, Any] = MappingProxyType
 class _Text:
     """The lines of a guard, the names in them, and which of these are leaves."""
 
-    def __init__(self, orders: Mapping[int, Any]) -> None:
-        self.orders = orders
+    def __init__(self, known: Mapping[int, Any]) -> None:
+        self.known = known
         self.names: dict[str, Any] = {"ndarray": np.ndarray, "layout_key": layout_key}
         self.lines: list[str] = []
         self.leaves: list[str] = []
@@ -64,18 +76,16 @@ class _Text:
             self._unless(
                 f"type({value}) is ndarray and {value}.dtype is {dtype} and {value}.shape == {shape}"
             )
-            if len(self.leaves) in self.orders:
-                self._unless(f"layout_key({value}) == {self._name(self.orders[len(self.leaves)])}")
+            if len(self.leaves) in self.known:
+                self._unless(f"layout_key({value}) == {self._name(self.known[len(self.leaves)])}")
             self.leaves.append(value)
             return True
         if tag == "number":
             self._unless(f"type({value}) is {structure[1].__name__}")
-            self.leaves.append(value)
-            return True
+            return self._asked_number(value)
         if tag == "scalar":
             self._unless(f"type({value}) is {self._name(np.dtype(structure[1]).type)}")
-            self.leaves.append(value)
-            return True
+            return self._asked_number(value)
         if tag == "static" and (structure[2] is None or isinstance(structure[2], bool)):
             self._unless(f"{value} is {structure[2]}")
             return True
@@ -92,6 +102,17 @@ class _Text:
             self.lines.append(f"{inner} = {value}[{key!r}]")
             if not self.asked(inner, part):
                 return False
+        return True
+
+    def _asked_number(self, value: str) -> bool:
+        """Add a number, and the question for its value where that is part of the program."""
+        if len(self.leaves) in self.known:
+            number = self.known[len(self.leaves)]
+            is_plain = isinstance(number, (int, float, np.integer, np.floating)) and number == number
+            if not is_plain or (number == 0 and not isinstance(number, (int, np.integer))):
+                return False  # signs of zeros take more than a comparison
+            self._unless(f"{value} == {self._name(number)}")
+        self.leaves.append(value)
         return True
 
     def _unless(self, condition: str) -> None:

@@ -350,13 +350,10 @@ class Jitted(Generic[P, R]):
                 if twins:
                     return program
                 program.for_twins = functools.partial(self._call_with_twins, structure, places)
-                if self._conditions[structure]:
-                    return program
-                if not known:
+                if not known and not self._conditions[structure]:
                     kept.direct[structure] = program
-                orders = {place: layout_key(leaves[place]) for place in known if _is_array(leaves[place])}
-                if len(orders) == len(known):
-                    self._add_guard(kept.guards, structure, orders, program)
+                conditions = [(one, one.outcome(leaves)) for one in traced.conditions]
+                self._add_guard(kept.guards, structure, self._known_of(leaves, known), conditions, program)
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
 
@@ -365,12 +362,19 @@ class Jitted(Generic[P, R]):
         memory orders of known arrays, and how conditions of numbers are."""
         known = self._known.get(structure, frozenset())
         values = tuple(
-            (place, layout_key(leaves[place]) if _is_array(leaves[place]) else Exact(leaves[place]))
-            for place in sorted(known)
+            (place, one if _is_array(leaves[place]) else Exact(one))
+            for place, one in self._known_of(leaves, known).items()
         )
         outcomes = tuple(one.outcome(leaves) for one in self._conditions.get(structure, ()))
         opened = _open(structure, self._settings) if self._settings.symbolic else structure
         return opened, values, outcomes, twins
+
+    def _known_of(self, leaves: list[Any], known: frozenset[int]) -> dict[int, Any]:
+        """What programs know of leaves: values of numbers, and memory orders of arrays."""
+        return {
+            place: layout_key(leaves[place]) if _is_array(leaves[place]) else leaves[place]
+            for place in sorted(known)
+        }
 
     def _place(self) -> str:
         """The function's name, file and line, where it has code in Python."""
@@ -379,17 +383,21 @@ class Jitted(Generic[P, R]):
         return f"{self._settings.name}{place}"
 
     def _add_guard(
-        self, guards: _Guards, structure: Structure, orders: dict[int, Any], program: Specialization
+        self,
+        guards: _Guards,
+        structure: Structure,
+        known: dict[int, Any],
+        conditions: Sequence[tuple[NumberCondition, bool | None]],
+        program: Specialization,
     ) -> None:
         """Let calls of this structure be known by code that is written for it."""
         if self._static or len(guards) == MOST_GUARDS:
             return
         arrays_alone = program.direct and all(part[0] == "array" for part in leaf_structures(structure))
-        guard = (
-            None if arrays_alone and self._use is not None and not orders else guard_for(structure, orders)
-        )
-        if guard is not None:
-            guards.append((guard, program))
+        if not (arrays_alone and self._use is not None and not known):
+            guard = guard_for(structure, known, conditions)
+            if guard is not None:
+                guards.append((guard, program))
 
     # ---- what is known of it
 

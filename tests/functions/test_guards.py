@@ -136,3 +136,35 @@ def test_parameters_may_have_any_names():
     for _ in range(3):
         np.testing.assert_array_equal(f(x, x, x), x + x * x + 2.0)
         np.testing.assert_array_equal(f(x, first=x, ndarray=x, found=x), x + x * x + x)
+
+
+def test_numbers_that_are_part_of_a_program_are_compared():
+    guard = guard_for(structure_of(A, 3, 2.5), {1: 3, 2: 2.5})
+    assert guard((A, 3, 2.5)) == [A, 3, 2.5]
+    for other in ((A, 4, 2.5), (A, 3, 2.0), (A, 3.0, 2.5), (A, True, 2.5), (A, 3, math.nan)):
+        assert guard(other) is None
+    for value in (0.0, -0.0, math.nan, 1j):
+        assert guard_for(structure_of(value), {0: value}) is None
+
+
+def test_conditions_of_numbers_are_asked():
+    @esat.jit
+    def root(x, t):
+        return math.sqrt(t) * x if t < 4.0 else x - t
+
+    x = np.ones(3)
+    for t in (1.0, 9.0, 2.0, -1.0, 5.0, math.nan, math.inf, 4.0):
+        if t < 0:
+            with pytest.raises(ValueError, match="math domain|nonnegative"):
+                root(x, t)
+        else:
+            np.testing.assert_allclose(root(x, t), math.sqrt(t) * x if t < 4.0 else x - t, rtol=1e-15)
+    assert len(root.programs) == 2
+    assert len(root._kept.guards) == 2
+
+
+def test_values_of_numbers_are_asked():
+    power = esat.jit(lambda x, n: sum(x * k for k in range(n)))
+    for n in (3, 4, 3, 5, 6, 7, 4, 3):
+        np.testing.assert_array_equal(power(A, n), sum(A * k for k in range(n)))
+    assert len(power.programs) == 5
