@@ -97,7 +97,7 @@ class MoveStep:
     dtype
         Of elements; of those that are added, a number's.
     converted
-        The dtype of the source, where float32 becomes float64 or the other way round.
+        The dtype of the source, where it is another one of float32, float64 and int32.
     sizes
         Of the axes, at most four of them.
     target_strides, source_strides

@@ -5,10 +5,12 @@ A term's attributes are the op's properties, in the order below, then the number
     (Solve a b r)  (SolveSemidefinite a b r)  (Inv a r)  (Expm a r)  (InvTriangular a lower r)  (Det a r)
     (Output (SlogDet a r) k)  (Diagonal a r)  (Diag v 1)  (NormalMatMul a x 2)  (Cholesky a upper r)
     (SolveTriangular a b form r)  (CholeskySolve c b lower r)  (Whiten a b r)  (CholeskyPullback c x r)
+    (PackedLU a r)  (PackedSolve f b transpose r)
     (Output (QR a mode r) k)  (Output (LU a r) k)  (Output (SVD a full r) k)  (Output (Eigh a upper r) k)
 
-``upper``, ``lower`` and ``full`` are 0 or 1; ``mode`` is 0 for reduced, 1 for complete, 2 for r alone.
-``form`` is 1 for a lower triangle, plus 2 to solve with its transpose, plus 4 for ones on its diagonal.
+``upper``, ``lower``, ``full`` and ``transpose`` are 0 or 1; ``mode`` is 0 for reduced, 1 for complete, 2
+for r alone. ``form`` is 1 for a lower triangle, plus 2 to solve with its transpose, plus 4 for ones on its
+diagonal.
 `Diagonal` and `Diag` stand for the main diagonal only.
 """
 
@@ -25,6 +27,7 @@ from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyPullback, QRMode
 from esat.ops.linalg.functions import Exponential
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.packed_factors import PackedLU, PackedSolve
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvectors
 from esat.ops.linalg.whitening import Whiten
@@ -99,6 +102,15 @@ FORMS = (
     ),
     _form(
         CholeskySolve, 2, "system", lambda op: (int(op.lower),), lambda lower: CholeskySolve(bool(lower)), 1
+    ),
+    _form(PackedLU, 1, "square"),
+    _form(
+        PackedSolve,
+        2,
+        "system",
+        lambda op: (int(op.transpose),),
+        lambda transpose: PackedSolve(bool(transpose)),
+        1,
     ),
     _form(Diagonal, 1, "diagonal", lambda op: None if op.offset else ()),
     _form(DiagonalOf, 1, "from_diagonal", lambda op: None if op.offset else ()),

@@ -18,7 +18,7 @@ from esat.egraph.known import LONG_PRODUCTS
 from esat.extract.arrays import BoolArray, EGraphArrays
 from esat.ops.linalg.structured import PRODUCTS
 
-_SOLUTIONS = frozenset({"Solve", "SolveSemidefinite", "SolveTriangular", "CholeskySolve"})
+_SOLUTIONS = frozenset({"Solve", "SolveSemidefinite", "SolveTriangular", "CholeskySolve", "PackedSolve"})
 _INVERSES = frozenset({"Inv", "InvTriangular"})
 _PRODUCTS_OF_NUMBERS = frozenset({
     "NaryProd", "Mul", "Div", "Sqr", "Sqrt", "Pow", "Reciprocal", "Abs", "Neg", "NarySum", "Sub", "DimShuffle"

@@ -24,6 +24,7 @@ from esat.ops.linalg.factor import CHOLESKY, CHOLESKY_PULLBACK
 from esat.ops.linalg.functions import EXPONENTIAL
 from esat.ops.linalg.inverse import COFACTORS, DETERMINANT, INVERSE, SLOGDET
 from esat.ops.linalg.normal import NORMAL_PRODUCT
+from esat.ops.linalg.packed_factors import PACKED_LU
 from esat.ops.linalg.solve import SOLVE
 from esat.ops.linalg.structured import PRODUCTS
 from esat.ops.normalization import LOG_SOFTMAX, SOFTMAX
@@ -69,6 +70,7 @@ LINEAR_ALGEBRA: tuple[Op, ...] = (
     SLOGDET,
     EXPONENTIAL,
     NORMAL_PRODUCT,
+    PACKED_LU,
 )
 """Those functions of matrices that have no attributes; of Cholesky factors, the lower one."""
 

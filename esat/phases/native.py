@@ -20,6 +20,7 @@ from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan
 from esat.ops.linalg.functions import BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.packed_factors import PackedLU, PackedSolve
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
@@ -47,7 +48,7 @@ ROUTINES: frozenset[type[Op]] = frozenset(
     {
         *(MatMul, StructuredProduct, AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
         *(Cholesky, CholeskyOrNan, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve, Whiten),
-        *(Inverse, TriangularInverse, Determinant, SignLogDeterminant),
+        *(Inverse, TriangularInverse, Determinant, SignLogDeterminant, PackedLU, PackedSolve),
         *(Sort, Cumulative, SearchSorted),
         *(NumberVariable, Integers),
         *(Scan, While),

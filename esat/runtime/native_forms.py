@@ -27,6 +27,7 @@ from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan
 from esat.ops.linalg.functions import BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
+from esat.ops.linalg.packed_factors import PackedLU, PackedSolve
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
@@ -52,6 +53,8 @@ from esat.runtime.native_linalg import (
     determinant,
     factor_solved,
     inverse,
+    packed_factors,
+    packed_solved,
     semidefinite_solved,
     solved,
     triangular_inverse,
@@ -313,6 +316,8 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         SemidefiniteSolve: partial(_system, semidefinite_solved),
         SolveTriangular: partial(_system, triangular_solved),
         CholeskySolve: partial(_system, factor_solved),
+        PackedLU: packed_factors,
+        PackedSolve: packed_solved,
         Whiten: whitened,
         Inverse: partial(_system, inverse),
         TriangularInverse: triangular_inverse,

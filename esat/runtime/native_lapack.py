@@ -14,6 +14,7 @@ from esat.codegen.matmul.lapack import SHARED_FROM, WOKEN_FROM
 from esat.codegen.matmul.small_products import RoutineNumbers
 from esat.codegen.native_plan import MoveStep, Part, Place, RepeatedSteps, RoutineStep, Step
 from esat.graph import Apply, Variable
+from esat.ops.linalg.record import MatrixOp
 from esat.runtime.native_memory import NativeMemory, NoNativeFormError, has_one_thread
 from esat.runtime.native_views import NativeView
 
@@ -64,7 +65,7 @@ class LapackStep:
         work = max(rows * columns * min(rows, columns) for *_, rows, columns in shapes[: len(node.inputs)])
         if work >= SHARED_FROM and not has_one_thread(memory.program):
             raise NoNativeFormError  # it has the library's threads
-        if work >= WOKEN_FROM:
+        if work >= WOKEN_FROM or (isinstance(node.op, MatrixOp) and node.op.wakes):
             memory.keep_alone(package)
         memory.refuses()
 

@@ -6,7 +6,7 @@ is ready before the first call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from esat.codegen.native_plan import DeterminantStep, Part, Place, Step
 from esat.graph import Apply
 from esat.ops.linalg.factor import CholeskyFactor
 from esat.ops.linalg.inverse import Determinant, TriangularInverse
+from esat.ops.linalg.packed_factors import PackedSolve
 from esat.ops.linalg.solve import CholeskySolve, SolveTriangular
 from esat.ops.linalg.substitution import BY_ROWS_FROM
 from esat.runtime.native_blas import BlasNumbers
@@ -171,6 +172,48 @@ def factor_solved(memory: NativeMemory, node: Apply) -> list[Step]:
     return _solutions(library, node, solved_one)
 
 
+def packed_factors(memory: NativeMemory, node: Apply) -> list[Step]:
+    """By LAPACK's getrf, in the place of the result."""
+    library = LapackStep(memory, node, "scipy", ["getrf"])
+    info = library.room(1)
+
+    def factored(matrix: NativeView, target: NativeView) -> list[Step]:
+        size = _rows(matrix)
+        columns = transposed(target.section(0, 0, size))
+        order, pivots = library.integers(size), _pivots(library, size)
+        pointers = [*order, *order, columns.place, *order, pivots.place]
+        steps = [*memory.move(columns, matrix, library.dtype), library.step("getrf", pointers, info)]
+        return [*steps, *memory.convert(target.section(0, size, 1), pivots, np.int32)]
+
+    return library.matrices(node, factored)
+
+
+def packed_solved(memory: NativeMemory, node: Apply) -> list[Step]:
+    """By LAPACK's getrs."""
+    op = node.op
+    assert isinstance(op, PackedSolve)
+    library = LapackStep(memory, node, "scipy", ["getrs"])
+    info = library.room(1)
+
+    def solved_one(factors: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
+        steps = list[Step]()
+        if not factors.is_contiguous:
+            copy = memory.scratch(factors.shape, library.dtype)
+            steps, factors = memory.move(copy, factors, library.dtype), copy
+        size = factors.shape[1]
+        columns, pivots = factors.section(0, 0, size), _pivots(library, size)
+        steps += memory.convert(pivots, factors.section(0, size, 1), np.int32)
+        letter = "T" if op.transpose else "N"
+        return [*steps, *_in_place(library, "getrs", letter, columns, sides, target, info, [pivots.place])]
+
+    return _solutions(library, node, solved_one)
+
+
+def _pivots(library: LapackStep, size: int) -> NativeView:
+    """Room for the integers that say which rows were exchanged."""
+    return NativeView(library.room(size, np.int32), (1, size), (size, 1), 4)
+
+
 def _solutions(library: LapackStep, node: Apply, solved: Callable[..., list[Step]]) -> list[Step]:
     """Solutions for each matrix of a batch; few columns of one stay by columns, as LAPACK gives them, if no
     reader minds."""
@@ -192,6 +235,7 @@ def _in_place(
     sides: NativeView,
     target: NativeView,
     info: Place,
+    pivots: Sequence[Place] = (),
 ) -> list[Step]:
     """A routine that overwrites right sides in Fortran's order by solutions."""
     memory = library.memory
@@ -200,7 +244,7 @@ def _in_place(
     else:
         right, copies = library.column_major(sides)
     size, count = library.integers(*target.shape)
-    pointers = [*library.letters(form), size, count, matrix.place, size, right.place, size]
+    pointers = [*library.letters(form), size, count, matrix.place, size, *pivots, right.place, size]
     steps = [*copies, library.step(name, pointers, info)]
     return steps if right is target else [*steps, *memory.move(target, right, library.dtype)]
 

@@ -297,10 +297,14 @@ class NativeMemory:
             source = copy
         return [*steps, _moved(target, source, dtype, adds)]
 
-    def convert(self, target: NativeView, source: NativeView) -> list[Step]:
-        """Numbers of float32 to a place of float64 elsewhere, of the same shape, or the other way round."""
-        single, double = np.dtype(np.float32), np.dtype(np.float64)
-        dtypes = (single, double) if target.itemsize == 4 else (double, single)
+    def convert(
+        self, target: NativeView, source: NativeView, narrow: type[np.generic] = np.float32
+    ) -> list[Step]:
+        """Numbers of float32 or int32 to a place of float64 elsewhere, of the same shape, or the other way
+        round."""
+        double = np.dtype(np.float64)
+        other = np.dtype(narrow)
+        dtypes = (other, double) if target.itemsize == 4 else (double, other)
         return [_moved(target, source, dtypes[0], converted=dtypes[1])]
 
     def in_order(self, variable: Variable) -> tuple[NativeView, list[Step]]:

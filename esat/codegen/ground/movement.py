@@ -38,7 +38,7 @@ def move_function(dtype: np.dtype[Any], adds: bool, converted: np.dtype[Any] | N
     """The address of ``(target, source, sizes, target strides, source strides)``: two pointers, three times
     :data:`AXES` integers of 64 bits; sizes are positive, strides are in bytes, and nothing overlaps.
 
-    Elements of the source have the dtype ``converted``, if one is given, which is float32 or float64.
+    Elements of the source have the dtype ``converted``, if one is given: of float32, float64 and int32.
     """
     read = converted or dtype
     integers = ", ".join(f"i64 %{name}{axis}" for name in "nab" for axis in range(AXES))
@@ -110,6 +110,8 @@ def _moved(name: str, dtype: np.dtype[Any], read: np.dtype[Any], adds: bool) -> 
 def _converted(name: str, dtype: np.dtype[Any], read: np.dtype[Any]) -> list[str]:
     target, source = _NUMBERS[dtype.name], _NUMBERS[read.name]
     convert = "fpext" if dtype.itemsize > read.itemsize else "fptrunc"
+    if "i" in (dtype.kind, read.kind):
+        convert = "sitofp" if read.kind == "i" else "fptosi"
     return [
         f"  %{name}_x = load {source}, ptr %{name}_s, align {read.itemsize}",
         f"  %{name}_y = {convert} {source} %{name}_x to {target}",

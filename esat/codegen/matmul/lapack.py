@@ -37,12 +37,12 @@ def performer(op: Op, threads: int | None) -> Callable[[Sequence[Any]], tuple[An
     return functools.partial(_perform, op, threads) if isinstance(op, MatrixOp) else op.perform
 
 
-def _perform(op: Op, threads: int | None, operands: Sequence[Any]) -> tuple[Any, ...]:
+def _perform(op: MatrixOp, threads: int | None, operands: Sequence[Any]) -> tuple[Any, ...]:
     small = small_results(op, operands)
     if small is not None:
         return small
     work = max(map(_multiplications, operands), default=0)
-    if work < WOKEN_FROM or (work >= SHARED_FROM and granted_threads(threads) > 1):
+    if (work < WOKEN_FROM and not op.wakes) or (work >= SHARED_FROM and granted_threads(threads) > 1):
         return op.perform(operands)
     with ExitStack() as stack:
         # SciPy's library is not loaded for an op that NumPy computes.
