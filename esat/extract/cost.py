@@ -23,6 +23,7 @@ from esat.egraph.rule_program import SUPERSEDED
 from esat.egraph.terms import RankedOp
 from esat.errors import EsatError
 from esat.extract.indexed_cost import indexed_seconds, masked_seconds
+from esat.extract.loop_cost import loop_seconds
 from esat.extract.machine import MachineProfile
 from esat.extract.nary import Shape, plan_counts, plan_ops, step_flops
 from esat.extract.structured_cost import normal_seconds, structured_seconds
@@ -36,6 +37,7 @@ from esat.ops.index.write import PartWrite
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.record import MatrixOp
 from esat.ops.linalg.structured import PRODUCTS, StructuredProduct
+from esat.ops.loops.record import LoopOp
 from esat.ops.normalization import ELEMENTWISE, FLOPS, NORMALIZATIONS
 from esat.ops.reduction import REDUCERS
 
@@ -45,7 +47,6 @@ Sizes = tuple[int, ...]
 _LEAVES, _VIEWS = ("In", "K", "Array"), ("DimShuffle", "Output")
 PRICED_WITHOUT_ATTRIBUTES = frozenset({*_LEAVES, *_VIEWS})
 """Constructors whose prices do not depend on their attributes."""
-_VIEW_SECONDS = 2.0e-8
 REDUCING = {
     **{reducer.constructor: (reducer.flops, reducer.elementwise) for reducer in REDUCERS},
     **dict.fromkeys(NORMALIZATIONS.values(), (FLOPS, ELEMENTWISE)),
@@ -95,6 +96,11 @@ class CostModel:
     def _ops(self) -> dict[str, Op]:
         return {op.constructor: op for op in registered_ops()}
 
+    @cached_property
+    def inside_loops(self) -> CostModel:
+        """Prices of what runs in loops."""
+        return CostModel(self.machine.in_loops())
+
     def price(
         self,
         constructor: str,
@@ -134,7 +140,7 @@ class CostModel:
         if constructor.startswith(SUPERSEDED):
             return IMPOSSIBLE  # a mark at what a rule replaced for good, and nothing to compute
         if constructor in _VIEWS:
-            return _VIEW_SECONDS
+            return self.machine.fused_op
         if constructor == "Cast":
             return self._elementwise(1.0, operands, result)
         if constructor in REDUCING:
@@ -255,7 +261,7 @@ class CostModel:
         shapes = [tuple(int(size) for size in operand.shape) for operand in operands]
         sizes = [operand.itemsize for operand in operands] + [result.itemsize]
         seconds = self.library_seconds(op, shapes, [tuple(int(size) for size in result.shape)], sizes)
-        return _VIEW_SECONDS + masked_seconds(self.machine, op, operands) + seconds
+        return self.machine.fused_op + masked_seconds(self.machine, op, operands) + seconds
 
     def library_seconds(
         self, op: Op, inputs: Sequence[Sizes], outputs: Sequence[Sizes], itemsizes: Sequence[int]
@@ -266,6 +272,8 @@ class CostModel:
         One that copies elements reads no more of its operands than it writes.
         """
         machine = self.machine
+        if isinstance(op, LoopOp):
+            return loop_seconds(self.inside_loops, op, inputs, outputs)
         work = op.work(inputs, outputs, itemsizes)
         if op.family in (Family.INDEX, Family.VIEW, Family.CREATION):
             written = sum(

@@ -1,5 +1,9 @@
 """The cost model: orders that every machine has, and what views cost."""
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 
 import esat
@@ -7,7 +11,9 @@ from esat.egraph.encode import encode
 from esat.extract.class_values import term_values, transposes
 from esat.extract.cost import CostModel
 from esat.extract.machine import MachineProfile
+from esat.extract.pricing import predicted_seconds
 from esat.extract.value import Value
+from esat.graph import FunctionGraph
 from esat.graph.types import DTYPE_NUMBER
 from esat.rules.macros import permutation_word
 
@@ -119,3 +125,21 @@ def test_half_the_operations_are_taken_where_they_are_faster(
     result = Value((float(rows), float(columns)), F64)
     plain, structured = (MODEL.price(kind, (2,), [left, right], result) for kind in ("MatMul", name))
     assert (structured < plain) is pays
+
+
+def loop_seconds(body: Callable[..., Any], steps: int, size: int = 32) -> float:
+    rows = esat.tensor(dtype="float64", shape=(steps, size))
+    matrix = esat.tensor(dtype="float64", shape=(size, size))
+    last = esat.scan(lambda h, x: (body(h, x, matrix), None), rows[0], rows)[0]
+    terms = encode(FunctionGraph([rows, matrix], [last]))
+    return predicted_seconds(terms, CostModel(MODEL.machine, terms.opaque))
+
+
+def test_a_loop_takes_its_steps_times_its_body() -> None:
+    short, long = (loop_seconds(lambda h, x, w: np.tanh(w @ h + x), steps) for steps in (100, 10_000))
+    assert long == pytest.approx(100 * short, rel=0.05)
+    larger = loop_seconds(lambda h, x, w: np.tanh(w @ (w @ (w @ h)) + x), 10_000)
+    assert 2 * long < larger < 4 * long
+    assert (
+        loop_seconds(lambda h, x, w: esat.fori_loop(0, 50, lambda i, h: np.tanh(w @ h), h), 200) > 25 * short
+    )

@@ -14,7 +14,7 @@ from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.gradients import without_gradients
-from esat.ops.loops.record import LoopOp, Scan, While
+from esat.ops.loops.record import EXPECTED_STEPS, LoopOp, Scan, While
 
 
 @dataclass(slots=True)
@@ -178,7 +178,8 @@ class LoopParts:
         body = FunctionGraph(list(self.inputs), self.results)
         op: LoopOp
         if self.goes_on is None:
-            op = Scan(body, len(self.carries), len(self.sequences), self.reverse)
+            known = max(int(self.control.data), 0) if isinstance(self.control, Constant) else EXPECTED_STEPS
+            op = Scan(body, len(self.carries), len(self.sequences), self.reverse, known)
         else:
             op = While(body, len(self.carries), self.max_steps)
         return op.make_node(self.control, *self.inputs.values())

@@ -12,7 +12,7 @@ import numpy as np
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.evaluate import evaluate
 from esat.graph.function_graph import FunctionGraph
-from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
+from esat.graph.op import Array, Family, Op, as_variable, check_count
 from esat.graph.registry import function_named
 from esat.graph.structural_key import structural_key
 from esat.graph.types import TensorType, Type, may_stand_for
@@ -130,17 +130,6 @@ class LoopOp(Op):
         """The results, where ``step`` makes those of a step of carries, elements and invariants."""
         raise NotImplementedError
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        steps = self.expected_steps(inputs, outputs)
-        flops = moved = 0.0
-        for node in self.body.toposort():
-            sizes = [one.tensor_type.numpy_dtype.itemsize for one in (*node.inputs, *node.outputs)]
-            work = node.op.work(_expected(node.inputs), _expected(node.outputs), sizes)
-            flops, moved = flops + work.flops, moved + work.bytes
-        return Work(flops=steps * flops, bytes=steps * moved, calls=1)
-
     def expected_steps(self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> int:
         """How many steps there are for operands and results of these shapes, as far as these tell."""
         raise NotImplementedError
@@ -171,10 +160,13 @@ class Scan(LoopOp):
         How many operands have an element for each step along their first axis.
     reverse
         Whether the first step takes the last elements, and writes the last row.
+    expected
+        How many steps to expect where no operand or result tells: what loops are priced with.
     """
 
     sequences: int = 0
     reverse: bool = False
+    expected: int = EXPECTED_STEPS
     name: str = field(default="scan", init=False)
     constructor: str = field(default="Scan", init=False)
 
@@ -226,7 +218,7 @@ class Scan(LoopOp):
 
     def expected_steps(self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]]) -> int:
         rows = [shape[0] for shape in (*outputs[self.carries :], *self.split(inputs[1:])[1])]
-        return rows[0] if rows else EXPECTED_STEPS
+        return rows[0] if rows else self.expected
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -303,10 +295,3 @@ def _narrowed(wanted: TensorType, given: Type) -> TensorType:
     assert isinstance(given, TensorType)
     sizes = zip(wanted.shape, given.shape, strict=True)
     return wanted.with_shape(tuple(b if a is None else a for a, b in sizes))
-
-
-def _expected(variables: Sequence[Variable]) -> list[tuple[int, ...]]:
-    """Shapes in which sizes that nothing tells are what they are expected to be."""
-    return [
-        tuple(EXPECTED_STEPS if size is None else size for size in one.tensor_type.shape) for one in variables
-    ]
