@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import error_examples
 import numpy as np
 
 import esat
@@ -410,8 +411,20 @@ dtypes, the reason, and the line of your program that built the node.
     for kind in sorted(kinds, key=lambda kind: (len(kind.__mro__), kind.__name__)):
         also = ", ".join(f"`{base.__name__}`" for base in kind.__mro__[1:-1] if base is not BaseException)
         first = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0]
-        parts.append(f"## {kind.__name__}\n\n{first}\n\nAlso: {also}.\n")
+        code, remedy = error_examples.EXAMPLES.get(kind.__name__, ("", ""))
+        remedy = remedy or error_examples.WITHOUT_EXAMPLE[kind.__name__]
+        shown = f"```python\n{code.strip()}\n```\n\n```text\n{message_of(code)}\n```\n\n" if code else ""
+        parts.append(f"## {kind.__name__}\n\n{first}\n\nAlso: {also}.\n\n{shown}{remedy}\n")
     return "\n".join(parts)
+
+
+def message_of(code: str) -> str:
+    """What an example of an error raises: its kind and message."""
+    try:
+        exec(compile(code.strip(), "example.py", "exec"), {"esat": esat, "np": np})
+    except (errors.EsatError, errors.EsatWarning) as raised:
+        return f"{type(raised).__name__}: {raised}"
+    raise AssertionError(f"nothing is raised by {code}")
 
 
 def public_names() -> Iterable[str]:

@@ -74,6 +74,13 @@ def test_functions_by_example_are_numpys(call: str) -> None:
         assert np.asarray(ours).dtype == np.asarray(theirs).dtype
 
 
+@pytest.mark.parametrize("kind", site_pages.error_examples.EXAMPLES)
+def test_examples_of_errors_raise_them(kind: str) -> None:
+    code, remedy = site_pages.error_examples.EXAMPLES[kind]
+    assert site_pages.message_of(code).startswith(f"{kind}: ")
+    assert remedy
+
+
 def test_every_public_function_has_an_example() -> None:
     named = {call.partition("(")[0] for call in site_pages.calls() + site_pages.elementwise_calls()}
     without = [

@@ -45,7 +45,7 @@ def broadcast_types(name: str, types: Sequence[TensorType]) -> tuple[int | None,
         sizes = {type.shape[axis] for type in types} - {1}
         known = sizes - {None}
         if len(known) > 1:
-            reason = f"sizes {sorted(size for size in known if size is not None)} of axis {axis} do not match"
-            raise ShapeError(describe(name, types, reason))
+            several = " and ".join(str(size) for size in sorted(size for size in known if size is not None))
+            raise ShapeError(describe(name, types, f"sizes {several} of axis {axis} do not match"))
         shape.append(1 if not sizes else known.pop() if known else None)
     return tuple(shape)

@@ -110,7 +110,7 @@ def test_sizes_that_do_not_fit_are_an_error_in_the_branch_that_is_chosen(mode: s
     function = esat.compile(esat.Graph([C, X, Y], [esat.ifelse(C, esat.exp(X) + Y, Y)]), mode)
     for _ in range(2):
         np.testing.assert_array_equal(function(False, counted(3), counted(5)), counted(5))
-        with pytest.raises(ShapeError, match=r"(?s)sizes \[3, 5\].*test_branches.py"):
+        with pytest.raises(ShapeError, match=r"(?s)sizes 3 and 5.*test_branches.py"):
             function(True, counted(3), counted(5))
 
 
