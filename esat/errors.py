@@ -218,6 +218,12 @@ def describe(op: str, operands: Iterable[object], reason: str, where: UserLine |
     return message
 
 
+def sizes_differ(sizes: Iterable[int | None], axis: int) -> str:
+    """The reason where several sizes meet along an axis; those that are not known are left out."""
+    known = sorted({size for size in sizes if size is not None})
+    return f"sizes {' and '.join(map(str, known))} of axis {axis} do not match"
+
+
 def _text(operand: object) -> str:
     """An operand as text; the kind alone of lists within lists that are too deep for Python to print."""
     try:

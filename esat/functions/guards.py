@@ -6,6 +6,7 @@ text of a guard asks whether arguments are that, and lists their leaves.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -108,7 +109,7 @@ class _Text:
         """Add a number, and the question for its value where that is part of the program."""
         if len(self.leaves) in self.known:
             number = self.known[len(self.leaves)]
-            is_plain = isinstance(number, (int, float, np.integer, np.floating)) and number == number
+            is_plain = isinstance(number, (int, float, np.integer, np.floating)) and not math.isnan(number)
             if not is_plain or (number == 0 and not isinstance(number, (int, np.integer))):
                 return False  # signs of zeros take more than a comparison
             self._unless(f"{value} == {self._name(number)}")

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from esat.errors import CallError, GradientError, ShapeError, describe
+from esat.errors import CallError, GradientError, ShapeError, describe, sizes_differ
 from esat.graph.callers import user_line
 from esat.graph.registry import function_named, is_registered, op_named
 from esat.graph.tracing import Traced
@@ -146,7 +146,7 @@ class Op:
         for axis in range(len(flags[0])):
             sizes = {array.shape[axis] for array, flag in zip(operands, flags, strict=True) if not flag[axis]}
             if len(sizes) > 1:
-                reason = f"sizes {sorted(sizes)} of axis {axis} do not match"
+                reason = sizes_differ(sizes, axis)
                 if 1 in sizes:
                     reason += "; an axis broadcasts only if its type says that its size is 1"
                 raise ShapeError(describe(self.name, shapes_given(node, operands), reason, node.where))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.errors import ShapeError, describe
+from esat.errors import ShapeError, describe, sizes_differ
 from esat.graph.callers import caller
 from esat.graph.types import MAXIMUM_RANK, TensorType
 from esat.graph.variables import Variable
@@ -45,7 +45,6 @@ def broadcast_types(name: str, types: Sequence[TensorType]) -> tuple[int | None,
         sizes = {type.shape[axis] for type in types} - {1}
         known = sizes - {None}
         if len(known) > 1:
-            several = " and ".join(str(size) for size in sorted(size for size in known if size is not None))
-            raise ShapeError(describe(name, types, f"sizes {several} of axis {axis} do not match"))
+            raise ShapeError(describe(name, types, sizes_differ(known, axis)))
         shape.append(1 if not sizes else known.pop() if known else None)
     return tuple(shape)

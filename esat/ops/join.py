@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import AxisError, ShapeError, describe
+from esat.errors import AxisError, ShapeError, describe, sizes_differ
 from esat.graph.arguments import elements_of
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named, register_functions
@@ -57,8 +57,7 @@ class Join(Op):
             if axis == self.axis:
                 shape.append(None if None in sizes else sum(size for size in sizes if size is not None))
             elif len(known) > 1:
-                reason = f"sizes {sorted(known)} of axis {axis} do not match"
-                raise ShapeError(describe(self.name, types, reason))
+                raise ShapeError(describe(self.name, types, sizes_differ(known, axis)))
             else:
                 shape.append(known.pop() if known else None)
         return (types[0].with_shape(tuple(shape)),)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, ShapeError, describe
+from esat.errors import DtypeError, ShapeError, describe, sizes_differ
 from esat.graph.evaluate import evaluate
 from esat.graph.function_graph import FunctionGraph
 from esat.graph.identity import is_among
@@ -102,7 +102,7 @@ class RowsProduct(Op):
             if array.ndim and len(array) != len(matrix):
                 reader = self._reader(variable)
                 shown = [f"shape {array.shape}", f"shape {matrix.shape[:1]}"]
-                reason = f"sizes {sorted((len(array), len(matrix)))} of axis 0 do not match"
+                reason = sizes_differ((len(array), len(matrix)), 0)
                 raise ShapeError(describe(reader.op.name, shown, reason, reader.where or node.where))
 
     def _reader(self, variable: Variable) -> Apply:
