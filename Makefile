@@ -3,15 +3,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Kernels and e-graph programs compiled by one run are taken up by the next.
-export PYTHONWARNINGS ?= default
 
 .PHONY: demo wheel test lint docs doctest browser-check wheel-check kernels bench bench-peers gpu-build-check \
 	gpu-check gpu-bench gpu-carry clean
 
 demo: $(VENV)/.examples
-	$(BIN)/python examples/gaussian_process.py
-	$(BIN)/python examples/digits.py
+	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal
