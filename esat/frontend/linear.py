@@ -105,6 +105,9 @@ def cross(
 ) -> Variable:
     """Vector products of vectors of three elements; other axes broadcast.
 
+    A vector of two elements has a third one of zero. Of two such vectors only the third element of the
+    product is given, without an axis; NumPy warns that it will not do so for ever.
+
     Parameters
     ----------
     a, b
@@ -117,21 +120,39 @@ def cross(
     Raises
     ------
     ShapeError
-        When the size of the axis is not 3; at run time, where it was not known.
+        When the size of the axis is neither 3 nor 2; at run time, where it was not known and is not 3.
     """
     moved = []
     axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     for operand, place in zip((as_variable(a), as_variable(b)), axes, strict=False):
         last = moveaxis(operand, place, -1)
-        if last.tensor_type.shape[-1] not in (None, 3):
-            reason = f"vectors along axis {place} have {last.tensor_type.shape[-1]} elements, not 3"
+        size = last.tensor_type.shape[-1]
+        if size not in (None, 2, 3):
+            reason = f"vectors along axis {place} have {size} elements, not 3"
             raise ShapeError(describe("cross", [operand.type], reason))
-        moved.append(specify_shape(last, (*[None] * (last.tensor_type.ndim - 1), 3)))
-    one, other = ([operand[..., place] for place in range(3)] for operand in moved)
-    mul, sub = op_named("mul"), op_named("sub")
-    pairs = ((1, 2), (2, 0), (0, 1))
-    parts = [expand_dims(sub(mul(one[i], other[j]), mul(one[j], other[i])), -1) for i, j in pairs]
-    return moveaxis(join(parts, -1), -1, axes[2])
+        if size is None:
+            last = specify_shape(last, (*[None] * (last.tensor_type.ndim - 1), 3))
+        moved.append(last)
+    one, other = ([part[..., place] for place in range(part.tensor_type.shape[-1] or 3)] for part in moved)
+    is_flat = len(one) == len(other) == 2
+    pairs = [(0, 1)] if is_flat else [(1, 2), (2, 0), (0, 1)]
+    parts = [_minor(one, other, *pair) for pair in pairs]
+    if is_flat:
+        return parts[0]
+    return moveaxis(join([expand_dims(part, -1) for part in parts], -1), -1, axes[2])
+
+
+def _minor(one: Sequence[Variable], other: Sequence[Variable], i: int, j: int) -> Variable:
+    """``one[i] * other[j] - one[j] * other[i]``, in which a third element that is not there is zero."""
+    mul = op_named("mul")
+    first, second = (
+        mul(one[p], other[q]) if p < len(one) and q < len(other) else None for p, q in ((i, j), (j, i))
+    )
+    if first is None or second is None:
+        result: Variable = op_named("neg")(second) if first is None else first
+        return result
+    difference: Variable = op_named("sub")(first, second)
+    return difference
 
 
 def inner(a: Any, b: Any) -> Variable:

@@ -6,8 +6,7 @@ text of a guard asks whether arguments are that, and lists their leaves.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -60,6 +59,19 @@ def guard_for(
     return guard
 
 
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf of the arguments is an array, of NumPy's or on a device."""
+    return isinstance(leaf, np.ndarray) or hasattr(leaf, "__cuda_array_interface__")
+
+
+def known_of(leaves: Sequence[Any], known: Collection[int]) -> dict[int, Any]:
+    """What programs know of leaves: values of numbers, and memory orders of arrays."""
+    return {
+        place: layout_key(leaves[place]) if is_array(leaves[place]) else leaves[place]
+        for place in sorted(known)
+    }
+
+
 class _Text:
     """The lines of a guard, the names in them, and which of these are leaves."""
 
@@ -109,8 +121,9 @@ class _Text:
         """Add a number, and the question for its value where that is part of the program."""
         if len(self.leaves) in self.known:
             number = self.known[len(self.leaves)]
-            is_plain = isinstance(number, (int, float, np.integer, np.floating)) and not math.isnan(number)
-            if not is_plain or (number == 0 and not isinstance(number, (int, np.integer))):
+            is_whole = isinstance(number, (int, np.integer))
+            is_real = is_whole or isinstance(number, (float, np.floating))
+            if not is_real or np.isnan(number) or (number == 0 and not is_whole):
                 return False  # signs of zeros take more than a comparison
             self._unless(f"{value} == {self._name(number)}")
         self.leaves.append(value)

@@ -16,11 +16,10 @@ import numpy as np
 from esat.errors import CallError, InputError, OptimizerError
 from esat.frontend.tracing.conditions import NumberCondition
 from esat.frontend.tracing.convert import holds_traced
-from esat.frontend.tracing.layouts import layout_key
 from esat.frontend.tracing.trace import SizesAsked, ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
 from esat.functions.call_code import Use, entry_for
-from esat.functions.guards import Guard, guard_for
+from esat.functions.guards import Guard, guard_for, is_array, known_of
 from esat.functions.tracebacks import shown
 from esat.functions.traced_calls import on_variables, trace_call
 from esat.functions.traced_programs import (
@@ -353,7 +352,7 @@ class Jitted(Generic[P, R]):
                 if not known and not self._conditions[structure]:
                     kept.direct[structure] = program
                 conditions = [(one, one.outcome(leaves)) for one in traced.conditions]
-                self._add_guard(kept.guards, structure, self._known_of(leaves, known), conditions, program)
+                self._add_guard(kept.guards, structure, known_of(leaves, known), conditions, program)
                 return program
         raise CallError(f"{self._settings.name}: it asks for the values of too many numbers")
 
@@ -362,19 +361,12 @@ class Jitted(Generic[P, R]):
         memory orders of known arrays, and how conditions of numbers are."""
         known = self._known.get(structure, frozenset())
         values = tuple(
-            (place, one if _is_array(leaves[place]) else Exact(one))
-            for place, one in self._known_of(leaves, known).items()
+            (place, one if is_array(leaves[place]) else Exact(one))
+            for place, one in known_of(leaves, known).items()
         )
         outcomes = tuple(one.outcome(leaves) for one in self._conditions.get(structure, ()))
         opened = _open(structure, self._settings) if self._settings.symbolic else structure
         return opened, values, outcomes, twins
-
-    def _known_of(self, leaves: list[Any], known: frozenset[int]) -> dict[int, Any]:
-        """What programs know of leaves: values of numbers, and memory orders of arrays."""
-        return {
-            place: layout_key(leaves[place]) if _is_array(leaves[place]) else leaves[place]
-            for place in sorted(known)
-        }
 
     def _place(self) -> str:
         """The function's name, file and line, where it has code in Python."""
@@ -476,10 +468,6 @@ def _remedy(value: Any) -> str:
     if isinstance(value, (list, set)):
         return f"pass a {'tuple' if isinstance(value, list) else 'frozenset'}"
     return "give its class __hash__ and __eq__, or pass what the function needs of it"
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, np.ndarray) or hasattr(leaf, "__cuda_array_interface__")
 
 
 def _open(structure: Structure, settings: Settings) -> Structure:

@@ -110,3 +110,15 @@ def test_errors():
 def test_gradients():
     for function in (esat.dot, esat.outer, lambda a, b: esat.tensordot(a, b, ([0], [1])), esat.kron):
         esat.verify_grad(function, arrays((2, 3), (3, 2)))
+
+
+@pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors")
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 3), (3, 2)])
+def test_cross_products_of_vectors_of_two_elements(sizes):
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(4, size)) for size in sizes)
+    for axisc in (-1, 0):
+        found = esat.jit(lambda a, b, axisc=axisc: np.cross(a, b, axisc=axisc), static_argnames="axisc")(a, b)
+        expected = np.cross(a, b, axisc=axisc)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)

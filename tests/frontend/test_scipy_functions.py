@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.fft
+import scipy.fftpack
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
@@ -134,6 +135,7 @@ def test_normal_vectors():
         lambda x, m, c: multivariate_normal.pdf(x, m, c) + 0.0, RNG.normal(size=(2, 5, 3)), CENTER, COVARIANCE
     )
     check(lambda x: multivariate_normal.logpdf(x, CENTER, [1.0, 2.0, 3.0]), points)
+    check(lambda x, c: multivariate_normal.logpdf(x, cov=c), points[0, :1], COVARIANCE)
     check(lambda x: multivariate_normal.logpdf(x) + 0.0, points[0])
     check(lambda x, c: multivariate_normal.logpdf(x, 0.5, c), X, 2.0)
     check(lambda x, c: multivariate_normal.logpdf(x, [0.5], c), X[:1], np.array([[2.0]]))
@@ -212,3 +214,19 @@ def test_factors_of_general_matrices(trans):
     step[1, 2] = 1e-6
     slope = (cost(PERMUTED + step) - cost(PERMUTED - step)) / 2e-6
     assert gradient[1, 2] == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["fft", "ifft", "dct", "dst", "fft2", "ifft2", "fftn", "fftshift", "ifftshift"]
+)
+def test_transforms_of_fftpack(name):
+    function = getattr(scipy.fftpack, name)
+    check(function, IMAGE)
+    check(function, IMAGE.astype("float32"), rtol=1e-5)
+
+
+def test_sizes_of_fftpack():
+    check(lambda x: scipy.fftpack.fft(x, 5, axis=0)[:3], IMAGE)
+    check(lambda x: scipy.fftpack.fft2(x, shape=(4, 5)), IMAGE)
+    with pytest.raises(DtypeError, match="rfft"):
+        esat.jit(scipy.fftpack.rfft)(X)

@@ -155,7 +155,7 @@ def test_conditions_of_numbers_are_asked():
     x = np.ones(3)
     for t in (1.0, 9.0, 2.0, -1.0, 5.0, math.nan, math.inf, 4.0):
         if t < 0:
-            with pytest.raises(ValueError, match=r"math domain|nonnegative"):
+            with pytest.raises(ValueError, match="math domain error"):
                 root(x, t)
         else:
             np.testing.assert_allclose(root(x, t), math.sqrt(t) * x if t < 4.0 else x - t, rtol=1e-15)

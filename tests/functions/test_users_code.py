@@ -429,3 +429,41 @@ def test_functions_with_caches_are_called_once_for_each_argument():
     singleton().append(1)
     np.testing.assert_allclose(counted(x), 2 * x)
     assert singleton() == [1, 1]
+
+
+class Weighted:
+    def __init__(self, weights):
+        self.weights = weights
+
+    def __call__(self, x):
+        return (
+            self.weights.dot(x) + self.weights.take(np.argsort(x[:2])) + self.weights.clip(x[0], x[1])[0, 0]
+        )
+
+
+def test_methods_of_arrays_from_outside_take_traced_arguments():
+    weights = np.arange(4.0).reshape(2, 2)
+    x = np.array([0.5, -1.0])
+    np.testing.assert_allclose(esat.jit(Weighted(weights))(x), Weighted(weights)(x))
+    with pytest.raises(EsatError, match=r"weights\.fill"):
+        esat.jit(lambda x: weights.fill(x[0]))(x)
+
+
+def test_empty_tuples_are_indices_of_no_elements():
+    def products(x):
+        out = np.empty((x.shape[0], 3))
+        for place, columns in enumerate([(), (0,), (0, 1)]):
+            out[:, place] = np.prod(x[:, columns], axis=1)
+        return out
+
+    x = np.arange(6.0).reshape(3, 2)
+    np.testing.assert_array_equal(esat.jit(products)(x), products(x))
+
+
+def test_math_of_what_arrays_of_one_element_hold():
+    def cosine(t):
+        wrapped = (np.asarray(t).flatten() + np.pi) % (2 * np.pi) - np.pi
+        return math.cos(wrapped.item())
+
+    for t in (0.5, 7.0, -9.0):
+        assert esat.jit(cosine)(t) == pytest.approx(cosine(t), rel=1e-14)

@@ -258,7 +258,11 @@ def multivariate_normal_logpdf(
         covariance = covariance * np.eye(size)
     elif covariance.ndim == 1:
         covariance = covariance[:, None] * np.eye(size)
-    offset = points if center is None else points - center.reshape((-1,))
+    if center is None:
+        stretched = size > 1 and points.tensor_type.shape[-1] == 1
+        offset = points - np.zeros(size) if stretched else points
+    else:
+        offset = points - center.reshape((-1,))
     if allow_singular:
         return _singular_logpdf(offset, covariance)
     factor = cholesky(covariance)

@@ -292,8 +292,26 @@ _IMAGES: dict[str, Callable[..., Any]] = {
     "convolve": _image_convolve, "correlate": _image_correlate, "convolve1d": _convolve1d,
     "correlate1d": _correlate1d, "gaussian_filter": gaussian_filter, "gaussian_filter1d": gaussian_filter1d,
 }  # fmt: skip
+
+
+def _older(name: str) -> Callable[..., Any]:
+    """A transform of ``scipy.fftpack``, whose sizes are called ``shape``."""
+
+    def transform(x: Any, shape: Any = None, axes: Any = None) -> Variable:
+        result: Variable = getattr(fourier, name)(x, shape, axes)
+        return result
+
+    transform.__name__ = name
+    transform.__doc__ = f"As ``scipy.fftpack.{name}``."
+    return transform
+
+
 FUNCTIONS = {
     **{f"scipy.signal.{name}": function for name, function in _SIGNAL.items()},
     **{f"scipy.ndimage.{name}": function for name, function in _IMAGES.items()},
     **{f"scipy.fft.{name}": _cosines(name) for name in ("dct", "idct", "dst", "idst")},
+    **{f"scipy.fftpack.{name}": _cosines(name) for name in ("dct", "dst")},
+    **{f"scipy.fftpack.{name}": getattr(fourier, name) for name in ("fft", "ifft", "fftshift", "ifftshift")},
+    **{f"scipy.fftpack.{name}n": _older(f"{name}n") for name in ("fft", "ifft")},
+    **{f"scipy.fftpack.{name}2": _older(f"{name}n") for name in ("fft", "ifft")},
 }

@@ -65,7 +65,7 @@ def condition_of(variable: Variable, places: Mapping[Variable, int]) -> NumberCo
 
 
 def _text(variable: Variable, places: Mapping[Variable, int]) -> str | None:
-    if isinstance(variable, Constant):
+    if isinstance(variable, Constant) and variable.data.size == 1:
         value = variable.data.item()
         is_named = isinstance(value, float) and not math.isfinite(value)  # inf and nan are no names
         return f"float('{value!r}')" if is_named else f"({value!r})"

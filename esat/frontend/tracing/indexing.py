@@ -98,7 +98,7 @@ def _listed(value: Any) -> Any:
 def _places(index: Any) -> Any:
     """An index as arrays and Variables take it: numbers are asked for where sizes hang on them."""
     if isinstance(index, tuple):
-        return tuple(_places(item) for item in index)
+        return tuple(_places(list(item) if isinstance(item, tuple) else item) for item in index)
     if isinstance(index, slice):
         return slice(*(_bound(part) for part in (index.start, index.stop, index.step)))
     if type(index) is TracedArray:

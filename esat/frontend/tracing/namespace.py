@@ -35,6 +35,7 @@ OUR_NAMES = {
     "numpy.random": "esat.numpy.random",
     "scipy": "esat.scipy",
     "scipy.fft": "esat.scipy.fft",
+    "scipy.fftpack": "esat.scipy.fftpack",
     "scipy.linalg": "esat.scipy.linalg",
     "scipy.ndimage": "esat.scipy.ndimage",
     "scipy.signal": "esat.scipy.signal",

@@ -21,13 +21,14 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.builtin_functions import (
     CALLED_BUILTINS,
     NAMED_BUILTINS,
     counterpart_of_builtin,
     place_in_list,
 )
-from esat.frontend.tracing.convert import holds_traced
+from esat.frontend.tracing.convert import holds_traced, holds_unknown
 from esat.frontend.tracing.distributions import frozen, method_of_distribution
 from esat.frontend.tracing.mathematics import counterpart_of_math, math_module
 from esat.frontend.tracing.namespace import (
@@ -163,6 +164,8 @@ class Rebinder:
             self.outside.look_at(owner, "a call")
         if type(owner) is list and method.__name__ == "index":
             return functools.partial(place_in_list, owner)
+        if type(owner) is np.ndarray and method.__name__ not in _WRITING_METHODS:
+            return functools.partial(_method_of_array, method)
         return counterpart(method)
 
     def _method(self, method: types.MethodType) -> Any:
@@ -314,6 +317,18 @@ def _content(cell: types.CellType) -> Any:
 def is_users(function: types.FunctionType) -> bool:
     """Whether a function is neither esat's nor of Python or an installed library."""
     return is_users_file(function.__code__.co_filename)
+
+
+_WRITING_METHODS = frozenset(
+    {"fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort"}
+)
+
+
+def _method_of_array(method: Any, *arguments: Any, **named: Any) -> Any:
+    """A method of an array of NumPy's: that of a traced one, where it is given something traced."""
+    if holds_unknown((arguments, named)):
+        return getattr(TracedArray(method.__self__), method.__name__)(*arguments, **named)
+    return method(*arguments, **named)
 
 
 def _is_users_own(value: Any) -> TypeGuard[types.FunctionType]:

@@ -372,7 +372,8 @@ def check(condition: Any, error: Exception, advice: str = "") -> None:
     if condition.tensor_type.ndim:
         condition = condition.any()
     path = None if trace is None else trace.path
-    if path is None or is_of_numbers(condition):
+    of_numbers = trace is not None and is_of_numbers(condition)
+    if path is None or (of_numbers and condition_of(condition, trace.numbers) is not None):  # type: ignore[union-attr]
         if decided(condition, "bool", advice):
             raise error
         return

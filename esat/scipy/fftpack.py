@@ -1,0 +1,9 @@
+"""``scipy.fftpack`` for arrays, traced arrays and Variables; see :mod:`esat.frontend.tracing.namespace`."""
+
+from esat.frontend.tracing.namespace import make_module, names_of
+
+__getattr__ = make_module("scipy.fftpack")
+
+
+def __dir__() -> list[str]:
+    return names_of("scipy.fftpack")
