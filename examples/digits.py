@@ -1,6 +1,6 @@
 """Train a small multilayer perceptron on the UCI handwritten digits, compiled by esat.
 
-Run ``make demo``, or ``python examples/digits.py`` with the ``examples`` extra installed. It shows
+Run ``python examples/digits.py`` with the ``examples`` extra installed. It shows
 what the optimizer did, trains the network, and compares a step's time with plain NumPy and with
 the classic greedy optimizer, in the same run.
 """
