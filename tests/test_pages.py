@@ -11,7 +11,7 @@ import esat
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = ("functions.md", "tutorials/from_numpy.md", "tutorials/from_jax.md")
-_BLOCK = re.compile(r"(<!-- needs jax -->\n)?```python\n(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- needs jax -->\n)?```(?:python|\{code-cell\})\n(.*?)```", re.DOTALL)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"(<!-- needs jax -->\n)?```python\n(.*?)```", re.DOTALL)
 def test_code_of_a_page_runs(name, capsys):
     text = (DOCS / name).read_text(encoding="utf-8")
     blocks = list(_BLOCK.finditer(text))
-    assert len(blocks) == text.count("```python") > 1
+    assert len(blocks) == text.count("```python") + text.count("```{code-cell}") > 1
     namespace = {}
     for block in blocks:
         if block[1] and not find_jax():
