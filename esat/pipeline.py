@@ -187,7 +187,8 @@ def _with_better_loops(graph: FunctionGraph, mode: Mode, options: RuleOptions) -
         checker = _checker(inner, mode) if mode.debug else None
         return optimize_graph(inner, mode, own, Profile(), checker)[0]
 
-    return with_better_loops(graph, improve)
+    exact = mode.soundness == "exact"
+    return with_better_loops(graph, improve, None if exact else CostModel(options.machine))
 
 
 def _linked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from esat.egraph.forms import term_of
@@ -60,9 +60,9 @@ def step_seconds(inside: StepPrices, op: LoopOp, inputs: Sequence[Sizes]) -> flo
     return nodes_seconds(inside, clone(op.body.outputs, known)[0])
 
 
-def nodes_seconds(inside: StepPrices, outputs: Sequence[Variable]) -> float:
-    """Predicted seconds of all nodes that outputs need; sizes are those of types."""
-    return sum(_node_seconds(inside, node) for node in toposort(outputs))
+def nodes_seconds(prices: StepPrices, outputs: Sequence[Variable], known: Collection[Variable] = ()) -> float:
+    """Predicted seconds of all nodes that outputs need, beside what is known; sizes are those of types."""
+    return sum(_node_seconds(prices, node) for node in toposort(outputs, stop=known))
 
 
 def _node_seconds(prices: StepPrices, node: Apply) -> float:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
+from esat.extract.cost import CostModel
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.graph.traversal import ancestors, postorder_of, toposort
 from esat.ops.loops.parts import LoopParts
 from esat.ops.loops.record import LoopOp, Scan, While
+from esat.phases.loop_places import moved_out
 
 Improve = Callable[[FunctionGraph], FunctionGraph]
 """From the graph of a body to a better one of the same inputs and outputs."""
@@ -15,7 +17,9 @@ Improve = Callable[[FunctionGraph], FunctionGraph]
 Key = tuple[Hashable, ...]
 
 
-def with_better_loops(graph: FunctionGraph, improve: Improve) -> FunctionGraph:
+def with_better_loops(
+    graph: FunctionGraph, improve: Improve, model: CostModel | None = None
+) -> FunctionGraph:
     """A graph whose loops compute only what is read, once, with better bodies; itself where it has none.
 
     Parameters
@@ -24,10 +28,13 @@ def with_better_loops(graph: FunctionGraph, improve: Improve) -> FunctionGraph:
         The graph.
     improve
         Makes the bodies better.
+    model
+        Predicts the time of what may be computed outside of loops; None where sums may not be reordered, and
+        all stays in its step.
     """
     if not any(isinstance(node.op, LoopOp) for node in graph.apply_nodes):
         return graph
-    outputs = _rebuilt(_joined(graph.outputs), improve)
+    outputs = _rebuilt(_joined(graph.outputs), improve, model)
     return FunctionGraph(graph.inputs, outputs, clone=False)
 
 
@@ -84,21 +91,21 @@ def _key(node: Apply, place: int) -> Key:
     return (kind, alone.op, *alone.inputs)
 
 
-def _rebuilt(outputs: Sequence[Variable], improve: Improve) -> list[Variable]:
+def _rebuilt(outputs: Sequence[Variable], improve: Improve, model: CostModel | None) -> list[Variable]:
     """Outputs with loops that compute only what is read."""
     used = _read(outputs)
     copies: dict[Variable, Variable] = {}
     for node in toposort(outputs):
         operands = [copies.get(operand, operand) for operand in node.inputs]
         if isinstance(node.op, LoopOp):
-            copies.update(_improved(node, operands, used, improve))
+            copies.update(_improved(node, operands, used, improve, model))
         elif any(a is not b for a, b in zip(operands, node.inputs, strict=True)):
             copies.update(zip(node.outputs, node.clone_with(operands).outputs, strict=True))
     return [copies.get(output, output) for output in outputs]
 
 
 def _improved(
-    node: Apply, operands: Sequence[Variable], used: set[Variable], improve: Improve
+    node: Apply, operands: Sequence[Variable], used: set[Variable], improve: Improve, model: CostModel | None
 ) -> dict[Variable, Variable]:
     """Results of a loop that are read -> those of what takes its place."""
     parts = LoopParts.of(node.clone_with(operands))
@@ -117,9 +124,10 @@ def _improved(
     assert isinstance(plain.op, LoopOp)
     made = _with_body(plain.op, improve(plain.op.body)).make_node(*plain.inputs)
     made.where = node.where
-    found.update((last[own], made.outputs[place]) for place, own in enumerate(parts.carries))
-    found.update(zip(control, made.outputs[len(parts.carries) :], strict=False))
-    found.update(zip(rows, made.outputs[parts.count_of_results() :], strict=True))
+    results = moved_out(made, model) if model is not None and isinstance(made.op, Scan) else made.outputs
+    found.update((last[own], results[place]) for place, own in enumerate(parts.carries))
+    found.update(zip(control, results[len(parts.carries) :], strict=False))
+    found.update(zip(rows, results[parts.count_of_results() :], strict=True))
     return found
 
 

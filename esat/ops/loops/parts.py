@@ -108,7 +108,7 @@ class LoopParts:
         for node in nodes:
             if node.inputs and all(isinstance(one, Constant) or one in fixed for one in node.inputs):
                 fixed.update(node.outputs)  # which stays a constant where it is used
-            elif not inside.isdisjoint(node.inputs) or (not always and not _never_raises(node)):
+            elif not inside.isdisjoint(node.inputs) or (not always and not never_raises(node)):
                 inside.update(node.outputs)
         read = [one for node in nodes if node.outputs[0] in inside for one in node.inputs]
         outside = {
@@ -215,7 +215,7 @@ def refuse_draws(name: str, nodes: Iterable[Apply]) -> None:
             raise GraphError(describe(name, [node.op], reason, node.where))
 
 
-def _never_raises(node: Apply) -> bool:
+def never_raises(node: Apply) -> bool:
     """Whether a node computes something whatever the values of its operands are."""
     is_plain = node.op.family in (Family.ELEMENTWISE, Family.CONTRACTION) or isinstance(node.op, DimShuffle)
     return is_plain and all(isinstance(one.type, TensorType) for one in (*node.inputs, *node.outputs))
