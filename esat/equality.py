@@ -118,8 +118,8 @@ def why_not_equal(
     >>> x = esat.vector("x")
     >>> print(esat.why_not_equal(esat.log(1.0 + x), esat.log1p(x)))
     equal
-    Log((1 + x)), as written
-      = Log1p(x), by log1p
+    log(1 + x), as written
+      = log1p(x), by log1p
     >>> print(esat.why_not_equal(esat.sqrt(x * x), x))
     different: [2., 2.] and [-2.,  2.] at x = [-2.,  2.]
     """

@@ -14,8 +14,8 @@ def test_equal_expressions_come_with_their_rules() -> None:
     answer = esat.why_not_equal(esat.log(1.0 + X), esat.log1p(X))
     assert answer.verdict == "equal"
     (chain,) = answer.chains
-    assert [(step.form, step.rule) for step in chain.steps] == [("Log((1 + x))", ""), ("Log1p(x)", "log1p")]
-    assert str(answer) == "equal\nLog((1 + x)), as written\n  = Log1p(x), by log1p"
+    assert [(step.form, step.rule) for step in chain.steps] == [("log(1 + x)", ""), ("log1p(x)", "log1p")]
+    assert str(answer) == "equal\nlog(1 + x), as written\n  = log1p(x), by log1p"
     transposed = esat.why_not_equal((A @ B).T, B.T @ A.T)
     assert transposed.chains[0].rules == ("transpose-matmul",)
     angle = esat.why_not_equal(esat.sin(X + Y), esat.sin(X) * esat.cos(Y) + esat.cos(X) * esat.sin(Y))

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from esat.egraph.algebra.findings import FOUND, Finding
+from esat.egraph.form_text import form_text
 from esat.egraph.saturation_report import rule_name
 from esat.errors import OptimizerError, UserLine
 from esat.extract.extraction import Extraction, SaturatedGraph
-from esat.extract.form_text import form_text
 from esat.extract.given_names import names_of_classes
 from esat.extract.refine import priced_moves
 from esat.extract.why import ReasonChain, Reasons
@@ -174,8 +174,8 @@ class Explanation:
         >>> x = esat.vector("x")
         >>> function = esat.compile(esat.Graph([x], [esat.log(1.0 + x)]))
         >>> print(function.explain().why(0))
-        Log((1 + x)), as written
-          = Log1p(x), by log1p
+        log(1 + x), as written
+          = log1p(x), by log1p
         """
         from esat.extract.reason_chains import ReasonChains  # who is not asked need not know how to answer
         from esat.extract.written_terms import term_meant

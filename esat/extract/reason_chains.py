@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from esat.egraph.algebra.findings import Finding
+from esat.egraph.form_text import form_text
 from esat.egraph.provenance import TERMS, LoggedForm, ProofStep, Provenance
 from esat.egraph.structure import RELATIONS
 from esat.engine.contents import LoggedMatch
 from esat.errors import OptimizerError
 from esat.extract.extraction import Extraction
-from esat.extract.form_text import form_text
 from esat.extract.given_names import names_of_classes
 from esat.extract.why import Reason, ReasonChain, ReasonStep
 from esat.ops.structure import NUMBERS, RANGES

@@ -26,21 +26,21 @@ def test_one_rule_is_one_step() -> None:
     for _ in range(2):  # the second e-graph is one that was kept
         graph = esat.Graph([x], [esat.log(1.0 + x)])
         chain = asked(graph)
-        assert forms(chain) == [("Log((1 + x))", ""), ("Log1p(x)", "log1p")]
+        assert forms(chain) == [("log(1 + x)", ""), ("log1p(x)", "log1p")]
         assert chain.rules == ("log1p",)
-        assert str(chain) == "Log((1 + x)), as written\n  = Log1p(x), by log1p"
+        assert str(chain) == "log(1 + x), as written\n  = log1p(x), by log1p"
 
 
 def test_what_a_rule_needed_of_an_operand_stands_before_it() -> None:
     x = esat.vector("x")
     chain = asked(esat.Graph([x], [esat.log(esat.exp(x) * esat.exp(2 * x))]))
     assert forms(chain) == [
-        ("Log((Exp(x) * Exp((2 * x))))", ""),
+        ("log(exp(x) * exp(2 * x))", ""),
         ("(x + (2 * x))", "log-exp"),
         ("(x * 3)", "sums and products (collect)"),
     ]
     (part,) = chain.steps[1].parts
-    assert forms(part) == [("(Exp(x) * Exp((2 * x)))", ""), ("Exp((x + (2 * x)))", "exp-mul-exp")]
+    assert forms(part) == [("(exp(x) * exp(2 * x))", ""), ("exp(x + (2 * x))", "exp-mul-exp")]
     assert chain.rules == ("exp-mul-exp", "log-exp", "sums and products (collect)")
 
 
@@ -49,14 +49,14 @@ def test_conditions_are_told_with_the_rules_that_proved_them() -> None:
     chain = asked(esat.Graph([x, y], [esat.log(esat.exp(x) * esat.exp(y) * (1 + esat.exp(x)))]))
     assert chain.steps[1].rule == "log-mul"
     assert [str(fact) for fact in chain.steps[1].facts] == [
-        "(1 + Exp(x)) is positive, by fact-sign-Add-0-0",
-        "Exp((x + y)) is positive, by fact-positive-Exp",
+        "(1 + exp(x)) is positive, by fact-sign-Add-0-0",
+        "exp(x + y) is positive, by fact-positive-Exp",
     ]
-    (softplus,) = [one for one in chain.operands if "Softplus" in one.steps[-1].form]
-    assert softplus.steps[-1].form == "Softplus(x)"
+    (softplus,) = [one for one in chain.operands if "softplus" in one.steps[-1].form]
+    assert softplus.steps[-1].form == "softplus(x)"
     facts = {str(fact) for step in softplus.steps for fact in step.facts}
-    assert "Exp(x) may overflow, by Exp-overflows" in facts
-    assert "Exp(x) is nonnegative, by fact-nonnegative-Exp" in facts
+    assert "exp(x) may overflow, by Exp-overflows" in facts
+    assert "exp(x) is nonnegative, by fact-nonnegative-Exp" in facts
 
 
 def test_facts_have_reasons_of_their_own() -> None:
@@ -80,9 +80,9 @@ def test_softmax_and_its_logarithm() -> None:
     loss = -(y * esat.log(exponential / exponential.sum())).sum()
     chain = asked(esat.Graph([x, y], [loss]))
     (logarithm,) = chain.operands
-    assert forms(logarithm)[1:] == [("LogSoftmax(x)", "log-softmax")]
+    assert forms(logarithm)[1:] == [("log_softmax(x, axis=0)", "log-softmax")]
     (part,) = logarithm.steps[1].parts
-    assert forms(part)[1:] == [("Softmax(x)", "softmax")]
+    assert forms(part)[1:] == [("softmax(x, axis=0)", "softmax")]
 
 
 def test_cross_entropy_of_a_sigmoid() -> None:
@@ -91,8 +91,8 @@ def test_cross_entropy_of_a_sigmoid() -> None:
     loss = -(y * esat.log(p) + (1 - y) * esat.log(1 - p)).mean()
     chain = asked(esat.Graph([x, w, y], [loss]))
     assert {"log-sigmoid", "log-one-minus-sigmoid", "sum-of-neg"} <= set(chain.rules)
-    assert "Softplus" in chain.steps[-1].form
-    assert "Log" not in chain.steps[-1].form
+    assert "softplus" in chain.steps[-1].form
+    assert "log(" not in chain.steps[-1].form
 
 
 def test_local_optimizers_are_named() -> None:
@@ -100,8 +100,8 @@ def test_local_optimizers_are_named() -> None:
     chain = asked(esat.Graph([a, b], [esat.linalg.inv(a) @ b]))
     (product,) = chain.operands
     assert forms(product) == [
-        ("(Inv(a) @ b[:, None])", ""),
-        ("Solve(a, b[:, None])", "the local optimizer local_inverse_to_solve"),
+        ("(inv(a) @ b[:, None])", ""),
+        ("solve(a, b[:, None])", "the local optimizer local_inverse_to_solve"),
     ]
 
 
@@ -116,18 +116,18 @@ def test_a_step_may_be_that_operands_are_equal() -> None:
     x = esat.vector("x")
     y = esat.vector("y")
     chain = asked(esat.Graph([x, y], [esat.log(esat.exp(x) * esat.exp(y) * (1 + esat.exp(x)))]))
-    (softplus,) = [one for one in chain.operands if "Softplus" in one.steps[-1].form]
+    (softplus,) = [one for one in chain.operands if "softplus" in one.steps[-1].form]
     (step,) = [step for step in softplus.steps[1:] if not step.rule]
-    assert step.form == "Logaddexp(x, Log(1))"
+    assert step.form == "logaddexp(x, log(1))"
     assert [part.rules for part in step.parts] == [("log-exp",)]
-    assert "= Logaddexp(x, Log(1)), with equal operands" in str(chain)
+    assert "= logaddexp(x, log(1)), with equal operands" in str(chain)
 
 
 def test_operands_begin_as_they_were_written() -> None:
     x = esat.vector("x")
     chain = asked(esat.Graph([x], [esat.arctan2(esat.log(esat.exp(x)), x * 2)]))
     (logarithm,) = chain.operands
-    assert forms(logarithm) == [("Log(Exp(x))", ""), ("x", "log-exp")]
+    assert forms(logarithm) == [("log(exp(x))", ""), ("x", "log-exp")]
 
 
 def test_values_are_asked_for_by_name_number_and_variable() -> None:
@@ -141,7 +141,7 @@ def test_values_are_asked_for_by_name_number_and_variable() -> None:
     assert by_number == explanation.why("total") == explanation.why(total) == explanation.why(-2)
     assert explanation.why(shift).rules == ("log1p",)
     assert forms(explanation.why("x")) == [("x", "")]
-    assert str(explanation.why(1)) == "Exp(x), as written"
+    assert str(explanation.why(1)) == "exp(x), as written"
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_what_is_not_computed_is_told() -> None:
     x = esat.vector("x")
     e = esat.exp(x)
     explanation = esat.compile(esat.Graph([x], [esat.log(e)])).explain()
-    with pytest.raises(OptimizerError, match="no need to compute Exp"):
+    with pytest.raises(OptimizerError, match="no need to compute exp"):
         explanation.why(e)
 
 
@@ -234,7 +234,7 @@ def chains_of(chain):
 def test_shapes_that_another_value_lends_are_no_reason_by_themselves() -> None:
     a, b = esat.vector("a"), esat.vector("b")
     chain = asked(esat.Graph([a, b], [esat.exp(a + b) * esat.exp(-a) - esat.exp(b)]))
-    assert [step.form for step in chain.steps[-2:]] == ["Fill((Exp((a + b)) * Exp(Neg(a))), 0)", "Fill(b, 0)"]
+    assert [step.form for step in chain.steps[-2:]] == ["fill(exp(a + b) * exp(-a), 0)", "fill(b, 0)"]
     assert chain.steps[-1].rule == "algebra: another value lends its shape"
     assert "exp-mul-exp, read from right to left" in chain.rules
 

@@ -10,6 +10,7 @@ from esat.egraph.algebra.fingerprints import Fingerprints
 from esat.egraph.algebra.normal_forms import Forms
 from esat.egraph.algebra.polynomials import magnitude
 from esat.egraph.algebra.words import MatrixProduct, Plan, Total
+from esat.egraph.form_text import call_text
 from esat.egraph.terms import TermGraph
 
 _DEPTH = 4
@@ -39,8 +40,10 @@ class Wording:
             return str(self._terms.inputs[int(attributes[0])])
         if found.coded.is_constant[klass]:
             return f"{float(found.reading.value[klass]):g}"
+        if name == "Array":
+            return f"constant {int(attributes[0])}"
         if not operands:
-            return f"{name}({', '.join(map(str, attributes))})"
+            return call_text(name, (), [str(attribute) for attribute in attributes])
         if depth == 0:
             return "..."
         code, number = found.code_list[node], found.number_list[node]
@@ -54,7 +57,7 @@ class Wording:
             return f"{shown[0]}**{number}"
         if found.is_ring(node):
             return _joined(code == SUM, shown[:number], shown[number:])
-        return f"{name}({', '.join(shown)})"
+        return call_text(name, attributes, shown)
 
     def expression(self, expression: Expression, depth: int = _DEPTH) -> str:
         """An expression."""
