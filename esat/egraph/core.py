@@ -13,12 +13,14 @@ from importlib import resources
 
 from esat.egraph.dtype_tables import expand_arithmetic, ring_facts
 from esat.egraph.engine import split_forms
+from esat.egraph.rule_program import SUPERSEDED
 from esat.egraph.signature import Signature
 from esat.rules.reader import Sexp, read_forms, show
 
 KINDS = (
     {
         "NARY": "NarySum",
+        "SUPERSEDED": f"{SUPERSEDED}NarySum",
         "FORM": "sum",
         "UNIT": "0.0",
         "ISUNIT": "nary-is-zero",
@@ -29,6 +31,7 @@ KINDS = (
     },
     {
         "NARY": "NaryProd",
+        "SUPERSEDED": f"{SUPERSEDED}NaryProd",
         "FORM": "product",
         "UNIT": "1.0",
         "ISUNIT": "nary-is-one",
@@ -144,7 +147,7 @@ def core_program(signature: Signature, strict: bool = False) -> str:
 
 def _mirrored(form: str) -> Iterator[str]:
     """The forms one form of the file stands for (see its head)."""
-    kinds: Sequence[Mapping[str, str]] = KINDS if re.search(r"\bNARY\b|\bFORM\b", form) else [{}]
+    kinds: Sequence[Mapping[str, str]] = KINDS if re.search(r"\b(NARY|FORM|SUPERSEDED)\b", form) else [{}]
     for kind in kinds:
         text = form
         for placeholder, value in kind.items():

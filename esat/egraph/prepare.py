@@ -48,9 +48,6 @@ ENDING_RULES = ("rules-sparse", "rules-logarithms")
 out of a logarithm, which ends."""
 FINDINGS_KEPT = 64
 """Sets of constructors for which it is remembered which rules can matter."""
-_SUPERSEDED_DECLARATIONS = "\n".join(
-    f"(constructor {SUPERSEDED}{nary} (MS MS) T :unextractable)" for nary in ("NarySum", "NaryProd")
-)
 _SUBSUMED = re.compile(r"\(subsume \((NarySum|NaryProd) (\S+) ([^\s()]+)\)\)")
 
 
@@ -250,7 +247,6 @@ def _prepare(program: RuleProgram) -> PreparedRules:
         dims_program(program.signature),
         structure_program(),
         numbers_program(),
-        _SUPERSEDED_DECLARATIONS,
     )
     own = [replace(chunk, text=_marking_superseded(chunk.text)) for chunk in compiled.chunks]
     modules = modules_of(layers, own)

@@ -30,6 +30,8 @@ _FILL = "Fill"
 _UNNAMED = -1
 _PLAIN = ("load-", "view-", "single-")
 """Begin the names of rules that say the same in another way: no steps of their own."""
+_EXCHANGE = "exchange-"
+"""Begins the names of rules that choose among what others offer to replace in long sums and products."""
 _MAPPED = "holds/"
 """Begins the names of tables of what a rule asks of all elements of a sum or product."""
 _INNER = "nary-"
@@ -432,7 +434,18 @@ class Provenance:
         return _UNNAMED if member is None else self._finding(step.match, member)
 
     def rule_of(self, match: LoggedMatch) -> str:
-        """The name that a rule has in its file; empty for what no rule did."""
+        """The name that a rule has in its file; empty for what no rule did.
+
+        What the n-ary layer does with an offer is done by the rule that made it.
+        """
+        while match.rule is not None and match.rule.name.startswith(_EXCHANGE):
+            atoms = [(self.log.tables[atom.table], atom.values) for atom in self.log.atoms(match)]
+            inner = [(name, table, values) for (name, table), values in atoms if not table.is_constructor]
+            makers = [self.maker_of_fact(name, values[: len(table.inputs)]) for name, table, values in inner]
+            before = [maker for maker in makers if maker is not None and maker.number < match.number]
+            if not before:
+                break
+            match = before[0]
         return "" if match.rule is None else rule_name(match.rule.name)
 
 

@@ -104,7 +104,12 @@ def _schedules(normal: tuple[str, ...]) -> _Schedules:
     return _Schedules(
         (index,),
         (index, _saturated("esat-types", "esat-known")),
-        (_saturated("esat-lift"), index),
+        (
+            _saturated("esat-offer"),
+            *map(_run, ("esat-take", "esat-take-first", "esat-taken")),
+            _saturated("esat-lift"),
+            index,
+        ),
         (_run("esat-reduce"), _run("esat-retire"), index),
         (_run("esat-flatten"), _run("esat-retire"), index),
     )

@@ -4,6 +4,9 @@ What they have in common: constants that are found late, in many forms; fills of
 roots of one value that are written in terms of each other.
 """
 
+import functools
+import itertools
+import operator
 import random
 
 import numpy as np
@@ -220,6 +223,71 @@ def test_units_of_one_element_leave_nothing_to_compute(program, rank, dtype):
     graph = esat.Graph([scalar], units(scalar, one)[:2]).function_graph()
     optimized, _ = optimize(graph, program, Budgets())
     assert {type(node.op).__name__ for node in optimized.apply_nodes} == {"DimShuffle"}
+
+
+PAIRED = {
+    "sin over cos": lambda a, b: esat.sin(a) / esat.cos(a),
+    "e^a over 1 + e^a": lambda a, b: esat.exp(a) / (1 + esat.exp(a)),
+    "sigmoid": lambda a, b: esat.sigmoid(a),
+    "1 + 1/a": lambda a, b: 1 + 1 / a,
+    "sizes": lambda a, b: abs(a) * abs(b),
+    "roots": lambda a, b: esat.sqrt(a) * esat.sqrt(b),
+    "two products": lambda a, b: a * b + b * a,
+    "maximum": lambda a, b: esat.maximum(a, 0),
+    "differences of exponentials": lambda a, b: esat.exp(a) - esat.exp(b),
+}
+"""What has another form in products, across a fraction, in sums or in logarithms."""
+AROUND = {
+    "product": lambda factors: functools.reduce(operator.mul, factors),
+    "among others": lambda factors: esat.tan(s) * functools.reduce(operator.mul, factors) * esat.sinh(s),
+    "sum": sum,
+    "logarithm": lambda factors: esat.log(functools.reduce(operator.mul, factors)),
+    "reciprocal": lambda factors: 1 / functools.reduce(operator.mul, factors),
+}
+
+
+OVERLAPPING = {("differences of exponentials", "sum")}
+"""Any two of its terms make a pair."""
+
+
+@pytest.mark.parametrize(("name", "around"), sorted(set(itertools.product(PAIRED, AROUND)) - OVERLAPPING))
+def test_nodes_grow_with_the_factors_not_with_their_subsets(program, name, around):
+    nodes = {}
+    for count in (8, 16):
+        firsts, seconds = ([esat.vector(f"{letter}{i}") for i in range(count)] for letter in "ab")
+        whole = AROUND[around](list(map(PAIRED[name], firsts, seconds)))
+        inputs = [*firsts, *seconds, s]
+        graph = esat.Graph(inputs, [whole], on_unused_input="ignore").function_graph()
+        found, report = saturated(encode(graph), program, Budgets())
+        assert report.stop_reason == "saturated", report
+        nodes[count] = found.arrays.node_count
+    assert nodes[16] <= 2.2 * nodes[8], nodes
+    assert nodes[8] <= 60 * 8, nodes
+
+
+def test_places_of_a_rule_in_a_long_product_are_all_taken(program):
+    variables = [esat.vector(f"v{i}") for i in range(12)]
+    product = functools.reduce(operator.mul, [esat.sin(one) / esat.cos(one) for one in variables])
+    graph = esat.Graph(variables, [product]).function_graph()
+    optimized, _ = optimize(graph, program, Budgets())
+    assert sorted(node.op.name for node in optimized.apply_nodes) == ["mul"] * 11 + ["tan"] * 12
+    values = [np.linspace(0.1, 1.2, 3) + 0.01 * place for place in range(12)]
+    found = evaluate(optimized.outputs, dict(zip(optimized.inputs, values, strict=True)))[0]
+    np.testing.assert_allclose(found, np.prod(np.tan(values), axis=0), rtol=1e-13)
+
+
+def test_rules_whose_places_overlap_end(program):
+    # Any exponential makes a pair with any other: one pair after the other is made, not every set of pairs.
+    nodes = {}
+    for count in (4, 8):
+        firsts, seconds = ([esat.vector(f"{letter}{i}") for i in range(count)] for letter in "ab")
+        pairs = zip(firsts, seconds, strict=True)
+        total = sum(esat.exp(one) - esat.exp(other) for one, other in pairs)
+        found, _ = saturated(
+            encode(esat.Graph([*firsts, *seconds], [total]).function_graph()), program, Budgets()
+        )
+        nodes[count] = found.arrays.node_count
+    assert nodes[8] <= 4 * 1.5 * nodes[4], nodes
 
 
 def recurrence(steps):

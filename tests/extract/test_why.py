@@ -1,5 +1,7 @@
 """The chains of rules from values as written to the forms that are computed."""
 
+import functools
+import operator
 import pickle
 
 import numpy as np
@@ -42,6 +44,14 @@ def test_what_a_rule_needed_of_an_operand_stands_before_it() -> None:
     (part,) = chain.steps[1].parts
     assert forms(part) == [("(exp(x) * exp(2 * x))", ""), ("exp(x + (2 * x))", "exp-mul-exp")]
     assert chain.rules == ("exp-mul-exp", "log-exp", "sums and products (collect)")
+
+
+def test_what_a_rule_replaces_in_many_places_of_a_product_is_its_step() -> None:
+    variables = [esat.vector(f"v{number}") for number in range(6)]
+    quotients = [esat.sin(one) / esat.cos(one) for one in variables]
+    chain = asked(esat.Graph(variables, [functools.reduce(operator.mul, quotients)]))
+    assert chain.rules == ("sin-over-cos",)
+    assert chain.steps[-1].form.count("Tan") == 6
 
 
 def test_conditions_are_told_with_the_rules_that_proved_them() -> None:

@@ -1,6 +1,7 @@
 """All generated rules of one AC rule.
 
-- plain and sign-flipped, if a group at the root may be replaced inside a larger one;
+- plain and sign-flipped, if a group at the root may be replaced inside a larger one, each for short groups
+  and for long ones;
 - one per variable that occurs bare in a group and elsewhere too: its class may be an n-ary term of the
 group's
   own family, flattened away (``x - floor(x)`` with x a sum);
@@ -24,7 +25,7 @@ from esat.egraph.rule_compiler.families import (
     occurrences,
     with_outer_signs,
 )
-from esat.egraph.rule_compiler.heads import create_rest, translate_action
+from esat.egraph.rule_compiler.heads import create_rest, is_subsumption, translate_action
 from esat.egraph.rule_compiler.matching import match_pattern
 from esat.egraph.rule_compiler.rule_guards import translate, translate_shape_guard
 from esat.egraph.rule_compiler.surface import SurfaceRule, reads_class
@@ -184,6 +185,8 @@ def generate(surface: SurfaceRule, choice: VariantChoice, group_limit: int | Non
     for variable, word in surface.shape_guards:
         variant.guards.append(translate_shape_guard(variant, variable, word))
     for action in surface.head:
+        if choice.is_long and any(is_subsumption(variant, root, action) for root in variant.roots):
+            continue
         # What the rule names stands before the groups that later actions are made of.
         made = translate_action(variant, action)
         (variant.lets if head_of(action) == "let" else variant.actions).append(made)
@@ -194,7 +197,12 @@ def all_variants(surface: SurfaceRule, group_limit: int | None) -> list[RuleVari
     """Every distinct variant of a rule, the plain one first."""
     signs = [False, True] if any(map(surface.is_replaceable, surface.patterns)) else [False]
     composites = (None, *_composites(surface))
-    choices = [VariantChoice(flipped, composite) for composite in composites for flipped in signs]
+    choices = [
+        VariantChoice(flipped, composite, is_long=is_long)
+        for is_long in (False, True)
+        for composite in composites
+        for flipped in signs
+    ]
     found: dict[tuple[Sexp, ...], RuleVariant] = {}
     for choice in choices:
         variant = generate(surface, choice, group_limit)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from esat.egraph.rule_compiler.families import PRODUCT, SUM, canonical, family_of, substitute
+from esat.egraph.rule_compiler.families import PRODUCT, SUM, canonical, family_of, substitute, variables
 from esat.egraph.rule_compiler.homomorphisms import (
     ARGUMENT,
+    ELEMENT,
     GROUP,
     LIFT_RULESET,
     ROOT,
     Application,
     Bulk,
     N,
+    OperandConditions,
     P,
     all_alike,
     all_hold,
@@ -26,7 +28,7 @@ from esat.egraph.rule_compiler.homomorphisms import (
     two_operands,
 )
 from esat.egraph.rule_compiler.surface import SurfaceRule
-from esat.egraph.rule_compiler.variant import length_of
+from esat.egraph.rule_compiler.variant import EMPTY, length_of
 from esat.rules.reader import Sexp, head_of
 
 
@@ -78,6 +80,53 @@ def distribute(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) -> 
     head = [*new_group("?%h", result, *maps), ("union", variable, "?%h")]
     for own in (P, N) if holds else ("",):
         bulk.rules.append(([*body, *all_hold(holds, own, everything)], head))
+    return bulk
+
+
+def take_out(surface: SurfaceRule, variable: str, left: Sexp) -> Bulk | None:
+    """``F(x * y) -> F(x) + F(y)`` for an x of some kind: F of all elements of that kind, and F of the others.
+
+    One element at a time would make F of every subset of the others.
+    """
+    action, *subsumes = surface.head
+    inner = [operand for operand in left[1:] if family_of(operand)]
+    inside = two_operands(surface, inner[0], signed=True) if len(inner) == 1 else None
+    outer = application_of(left, inner[0]) if inside else None
+    if inside is None or outer is None or outer.others or head_of(action) != "union" or action[1] != variable:
+        return None
+    images = (outer.of(inside[0]), outer.of(inside[1]), inside[2])
+    is_linear = all(map(surface.is_linear, inside[:2])) and is_typed_as_written(surface)
+    if not is_linear or two_operands(surface, action[2], signed=True) != images:
+        return None
+    kinds = {name for guard in surface.guards for name in variables(guard)}
+    element = str(inside[1 if inside[2] else 0])
+    if kinds != {element}:
+        return None
+    bulk = Bulk()
+    holds = holds_table(surface, OperandConditions(surface.guards, (), False, False), element, bulk)
+    family, result = family_of(inner[0]), family_of(action[2])
+    own, other = (N, P) if inside[2] else (P, N)
+    some, rest = "?%some", "?%rest"
+    body: list[Sexp] = [
+        ("=", variable, outer.of(GROUP)),
+        ("=", GROUP, (family, P, N)),
+        ("element-count", own, ELEMENT),
+        (holds, ELEMENT),
+        ("=", some, ("unstable-multiset-filter", function_value(holds), own)),
+        ("=", rest, ("unstable-multiset-filter-not", function_value(holds), own)),
+        *number_guards(surface, variable),
+    ]
+    mapped: Sexp = ("unstable-multiset-map", function_value(outer.name), some)
+    ends: list[Sexp] = [("union", variable, "?%h"), *(("subsume", outer.of(GROUP)) for _ in subsumes)]
+    left_over = new_group("?%left", family, *((other, rest) if inside[2] else (rest, other)))
+    last = outer.of("?%left")
+    sides = (("multiset-of", last), mapped) if inside[2] else (("multiset-insert", mapped, last), EMPTY)
+    bulk.rules.append(
+        ([*body, (">", length_of(rest, other), "0")], [*left_over, *new_group("?%h", result, *sides), *ends])
+    )
+    if not inside[2]:
+        nothing_left = (("=", "0", length_of(rest, other)), (">", length_of(some), "1"))
+        bulk.rules.append(([*body, *nothing_left], [*new_group("?%h", result, mapped, EMPTY), *ends]))
     return bulk
 
 

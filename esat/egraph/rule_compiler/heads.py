@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from esat.egraph.rule_compiler.families import canonical, family_of, flatten
+from esat.egraph.rule_compiler.families import PRODUCT, SUM, canonical, family_of, flatten
 from esat.egraph.rule_compiler.variant import EMPTY, RuleVariant, combined
 from esat.rules.reader import Sexp, head_of
+
+OFFERS = {SUM: "nary-sum-offer", PRODUCT: "nary-product-offer"}
+"""The tables of what rules would make of long sums and products."""
 
 RULE_MADE_BUDGET = "64"
 """Flattening budget of an n-ary term that a rule makes: nothing else holds on to it."""
@@ -106,7 +109,16 @@ def _replace_in_root(variant: RuleVariant, variable: str, replacement: Sexp) -> 
         and len(new[0]) == 2
     ):
         return ("union", variable, new[0][1])
-    return ("union", variable, (root.family, *new))
+    if not variant.choice.is_long or root.left == (EMPTY, EMPTY):
+        return ("union", variable, (root.family, *new))
+    is_superseded = any(is_subsumption(variant, variable, action) for action in variant.surface.head)
+    return (OFFERS[root.family], *root.sides, *root.left, *new, str(int(is_superseded)))
+
+
+def is_subsumption(variant: RuleVariant, variable: str, action: Sexp) -> bool:
+    """Whether an action subsumes a root."""
+    root = variant.roots[variable]
+    return head_of(action) == "subsume" and _matched_term(variant, action[1]) == (root.family, *root.sides)
 
 
 def _inserted(multiset: Sexp, added: Sexp) -> Sexp:

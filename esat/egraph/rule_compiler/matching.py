@@ -26,7 +26,7 @@ from esat.egraph.rule_compiler.families import (
     swap,
 )
 from esat.egraph.rule_compiler.surface import SurfaceRule
-from esat.egraph.rule_compiler.variant import EMPTY, Rest, RootGroup, RuleVariant, length_of
+from esat.egraph.rule_compiler.variant import EMPTY, SHORT_GROUP, Rest, RootGroup, RuleVariant, length_of
 from esat.rules.reader import Sexp
 
 LENGTHS_BASE = 1000
@@ -111,7 +111,10 @@ def _match_group(
     if is_root:
         stays = (left[1], left[0]) if flipped else (left[0], left[1])
         matched = tuple(name for row in rows for name, _ in row)
-        variant.roots[variable] = RootGroup(group.family, stays, flipped, matched)
+        variant.roots[variable] = RootGroup(group.family, (positives, negatives), stays, flipped, matched)
+        if variant.has_limited_roots and stays != (EMPTY, EMPTY):
+            relation = ">" if variant.choice.is_long else "<="
+            variant.lengths.append((relation, length_of(positives, negatives), str(SHORT_GROUP)))
         return
     variant.lengths.extend(("=", "0", length_of(multiset)) for multiset in left if multiset != EMPTY)
     has_composite = any((group.family, operand) == variant.choice.composite for operand in chain(*sides))

@@ -15,6 +15,9 @@ from esat.rules.reader import Sexp
 EMPTY: Sexp = ("multiset-of",)
 """The empty multiset."""
 
+SHORT_GROUP = 6
+"""Up to so many elements, all that a rule replaces in a group makes a group each, 64 at most."""
+
 
 @record(frozen=True, slots=True)
 class VariantChoice:
@@ -30,12 +33,15 @@ class VariantChoice:
         A variable that takes the rest of a group although a guard reads its class: see `stage`.
     stage
         With a `late_rest`: "create" makes the term of the rest, "join" finds it and reads its facts.
+    is_long
+        The roots are long groups, where the n-ary layer chooses what is replaced next.
     """
 
     flipped: bool = False
     composite: tuple[str, str] | None = None
     late_rest: str = ""
     stage: str = ""
+    is_long: bool = False
 
 
 @record(frozen=True, slots=True)
@@ -60,11 +66,12 @@ class Rest:
 class RootGroup:
     """A matched group whose unmatched elements stay in the sum or product.
 
-    `left` are the (positive, negative) multisets that stay, in the order of the n-ary term itself;
-    `matched` the variables of the matched elements.
+    `sides` are those of the n-ary term; `left` the (positive, negative) multisets that stay, in the same
+    order; `matched` the variables of the matched elements.
     """
 
     family: str
+    sides: tuple[Sexp, Sexp]
     left: tuple[Sexp, Sexp]
     flipped: bool
     matched: tuple[str, ...]
@@ -97,6 +104,11 @@ class RuleVariant:
         """A new variable; `purpose` makes the generated rule readable."""
         self._counter += 1
         return f"{GENERATED}{purpose}{self._counter}"
+
+    @property
+    def has_limited_roots(self) -> bool:
+        """Whether roots are either short groups or long ones; an expanding rule looks at short ones alone."""
+        return self.group_limit is None or self.group_limit > SHORT_GROUP
 
     @property
     def body(self) -> list[Sexp]:

@@ -43,6 +43,8 @@ OPERATORS = {**SIGNATURE.operators, "positive": Operator(("T",), "Unit")}
 TYPES = "(saturate (run esat-types))"
 INDEX = f"(saturate (seq {TYPES} (saturate (run esat-index)) (saturate (run esat-known))))"
 REDUCE = f"(saturate (seq {INDEX} (run esat-reduce) (run esat-retire)))"
+EXCHANGE = "(saturate (run esat-offer)) (run esat-take) (run esat-take-first) (run esat-taken)"
+LIFT = f"{EXCHANGE} (saturate (run esat-lift))"
 NORMALISE = f"(saturate (seq {REDUCE} (run esat-flatten) (run esat-retire)))"
 
 
@@ -131,10 +133,7 @@ class Laboratory:
     def _round(self, rules: CompiledRules, *, expand: bool) -> None:
         rulesets = (*rules.expanding, *rules.rulesets) if expand else rules.rulesets
         runs = " ".join(f"(run {ruleset})" for ruleset in rulesets)
-        self.engine.execute(
-            f"(run-schedule (seq {INDEX} {runs} (saturate (run esat-lift)) {NORMALISE}"
-            f" (run esat-view) {TYPES}))"
-        )
+        self.engine.execute(f"(run-schedule (seq {INDEX} {runs} {LIFT} {NORMALISE} (run esat-view) {TYPES}))")
 
     def _holds(self, fact: str) -> bool:
         # Without a goal the run makes one iteration; a goal that holds already ends it before.
