@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -219,6 +220,14 @@ def _places(
     """Of e-nodes that lose more than others of their class, how much and where, in words."""
     found = {}
     best: dict[int, int] = {}
+
+    @functools.cache
+    def inputs_at(place: int) -> str:
+        return ", ".join(
+            f"{terms.inputs[index]} = {np.ravel(values[place])[0]:.3g}"
+            for index, values in sample.inputs.items()
+        )
+
     for node in np.flatnonzero(verdicts.bits_too_many("best", arrays.class_of) > 0.0).tolist():
         klass = int(arrays.class_of[node])
         if klass not in best:
@@ -226,10 +235,7 @@ def _places(
             best[klass] = int(others[np.nanargmin(verdicts.loss[others])])
         mine, theirs = (loss.bits[units.of_node[which]] for which in (node, best[klass]))
         place = int(np.argmax(mine - theirs))
-        values = ", ".join(
-            f"{terms.inputs[index]} = {np.ravel(values[place])[0]:.3g}"
-            for index, values in sample.inputs.items()
-        )
+        values = inputs_at(place)
         found[node] = f"{mine[place]:.0f} bits at {values}" if values else f"{mine[place]:.0f} bits"
     return found
 

@@ -30,6 +30,7 @@ class AcyclicPartition:
             for source in sources:
                 self.after[source].add(node)
         self._rank = list(range(count))
+        self._too_far: tuple[int, int] | None = None
 
     def find(self, node: int) -> int:
         """The group a node is in."""
@@ -51,12 +52,14 @@ class AcyclicPartition:
             first, second = second, first
         low, high = self._rank[first], self._rank[second]
         behind = self._between(first, second, self.after, low, high)
-        if behind is None or any(second in self.after[group] for group in behind):
+        if behind is not None and any(second in self.after[group] for group in behind):
             return None
-        ahead = self._between(second, first, self.before, low, high)
-        if ahead is None:
+        ahead = None if behind is None else self._between(second, first, self.before, low, high)
+        if behind is None or ahead is None:
+            self._too_far = first, second
             return None
         ranks = sorted(self._rank[group] for group in (*ahead, first, second, *behind))
+        self._too_far = None
         merged = self._unite(first, second)
         by_rank = self._rank.__getitem__
         order = [*sorted(ahead, key=by_rank), merged, *sorted(behind, key=by_rank)]
@@ -67,10 +70,15 @@ class AcyclicPartition:
         return merged
 
     def between(self, first: int, second: int) -> list[int] | None:
-        """The groups on paths from one group to another, without either; None when a search is too long."""
+        """The groups on paths from one group to another, without either; None when a search is too long.
+
+        Where that was found out last, by a merge of the two, it is not searched for again.
+        """
         low, high = self._rank[first], self._rank[second]
+        if self._too_far == (first, second):
+            return None
         behind = self._between(first, second, self.after, low, high)
-        ahead = self._between(second, first, self.before, low, high)
+        ahead = None if behind is None else self._between(second, first, self.before, low, high)
         if behind is None or ahead is None:
             return None
         return sorted(set(behind) & set(ahead), key=self._rank.__getitem__)

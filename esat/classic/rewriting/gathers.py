@@ -93,15 +93,23 @@ def local_advanced_subtensor_of_dot(node: Apply) -> Transformed:
 def local_selection_dot(node: Apply) -> Transformed:
     """eye(n)[rows] @ x -> x[rows], x @ eye(n)[rows].T -> x[:, rows], eye(n)[rows].T @ x -> sums of rows."""
     left, right = node.inputs
-    if left.tensor_type.ndim != 2 or not axes_agree(left, 1, right, 0):
+    if left.tensor_type.ndim != 2:
         return False
-    if (rows := _selection(left)) is not None:
+    rows, columns, summed = (
+        _selection(left),
+        _selection(right, transposed=True),
+        _selection(left, transposed=True),
+    )
+    # Sizes are read off through all that a matrix is computed from: few products get here.
+    if (rows is None and columns is None and summed is None) or not axes_agree(left, 1, right, 0):
+        return False
+    if rows is not None:
         return fitting(node, _read(right, rows))
-    if (rows := _selection(right, transposed=True)) is not None:
-        return fitting(node, swap_last_axes(_read(swap_last_axes(left), rows)))
-    if (rows := _selection(left, transposed=True)) is not None:
+    if columns is not None:
+        return fitting(node, swap_last_axes(_read(swap_last_axes(left), columns)))
+    if summed is not None:
         zeros = alloc(constant(0, right.tensor_type.dtype), size_of(left, 0), size_of(right, 1))
-        return fitting(node, AdvancedIncSubtensor((ARRAY, Slice()))(zeros, right, rows))
+        return fitting(node, AdvancedIncSubtensor((ARRAY, Slice()))(zeros, right, summed))
     return False
 
 
