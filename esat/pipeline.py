@@ -23,6 +23,7 @@ from esat.egraph.schedule import Budgets
 from esat.errors import ModeError
 from esat.extract.cost import CostModel
 from esat.extract.expected_shapes import Expected, expected_shapes
+from esat.extract.lasting import Repeated
 from esat.extract.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.forks import GATE
@@ -181,9 +182,10 @@ def _compile(
 def _with_better_loops(graph: FunctionGraph, mode: Mode, options: RuleOptions) -> FunctionGraph:
     """The graph with each body of a loop optimized as a program of its own, inner ones first."""
 
-    def improve(body: FunctionGraph) -> FunctionGraph:
-        own = replace(options, shapes=expected_shapes({}, body.inputs))
-        inner = _with_better_loops(body, mode, options)
+    def improve(op: LoopOp, once: Repeated | None) -> FunctionGraph:
+        machine = options.machine.in_loops()
+        own = replace(options, shapes=expected_shapes({}, op.body.inputs), machine=machine, repeated=once)
+        inner = _with_better_loops(op.body, mode, replace(options, machine=machine))
         checker = _checker(inner, mode) if mode.debug else None
         return optimize_graph(inner, mode, own, Profile(), checker)[0]
 

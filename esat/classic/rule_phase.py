@@ -11,6 +11,7 @@ from esat.classic.rule_rewriter import RuleContext, RuleRewriter
 from esat.egraph.constructors import op_signature
 from esat.egraph.replacements import saturating
 from esat.extract.expected_shapes import Expected
+from esat.extract.lasting import Repeated
 from esat.extract.machine import MachineProfile
 from esat.extract.verdicts import Accuracy
 from esat.records import record
@@ -53,6 +54,8 @@ class RuleOptions:
         What users added to the database; None: what is there now.
     accuracy
         What forms are chosen by before time.
+    repeated
+        Of the body of a loop, what is computed once.
     """
 
     soundness: Soundness = "real"
@@ -61,6 +64,7 @@ class RuleOptions:
     shapes: Expected = ()
     users: tuple[RuleFile, ...] | None = None
     accuracy: Accuracy = "best"
+    repeated: Repeated | None = None
 
     def context(self, database: RuleDatabase) -> RuleContext:
         """What rules of ops that only Python types share, those of a database among them."""

@@ -19,7 +19,7 @@ from esat.extract.class_values import Hints, class_values
 from esat.extract.cost import CostModel
 from esat.extract.growth import good_for_growth, grown
 from esat.extract.initial import initial_choice
-from esat.extract.lasting import shares_of_a_call
+from esat.extract.lasting import Repeated, shares_of_a_call, shares_of_a_step
 from esat.extract.nary import Shape, plan_written, work_of
 from esat.extract.pricing import node_costs
 from esat.extract.selected import selected_terms
@@ -57,6 +57,8 @@ class SaturatedGraph:
         What the choice goes by before time.
     verdicts
         What e-nodes lose in digits; None where nothing is known.
+    repeated
+        Of the body of a loop, what is computed once.
     """
 
     arrays: EGraphArrays
@@ -65,6 +67,7 @@ class SaturatedGraph:
     keeps: bool = False
     accuracy: Accuracy = "best"
     verdicts: Verdicts | None = None
+    repeated: Repeated | None = None
 
     @property
     def roots(self) -> list[int]:
@@ -188,6 +191,8 @@ def extract(
     costs = node_costs(arrays, values, model)
     if graph.keeps:
         costs *= shares_of_a_call(arrays, values, costs, model.machine)
+    if graph.repeated is not None:
+        costs *= shares_of_a_step(arrays, graph.repeated)
     for node, share in _strict_shares(graph, values):
         costs[node] *= share
     penalties = graph.penalties

@@ -6,13 +6,14 @@ of shared variables are kept, too, but may change at any time: they are priced i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from esat.extract.arrays import BoolArray, EGraphArrays, FloatArray
 from esat.extract.machine import MachineProfile
 from esat.extract.value import Value
+from esat.records import record
 
 SMALLEST_SAVING = 2.0e-5
 """Predicted seconds from which on a result is kept."""
@@ -25,6 +26,28 @@ CALLS = 200
 take longer than with results that are cheap to compute."""
 
 _CONSTANTS = ("K", "Array")
+
+
+@record(frozen=True)
+class Repeated:
+    """Of the body of a loop: what is the same in all steps, and is computed once.
+
+    Attributes
+    ----------
+    fixed
+        Those inputs, by position.
+    steps
+        How many steps there are.
+    """
+
+    fixed: frozenset[int]
+    steps: int
+
+
+def shares_of_a_step(arrays: EGraphArrays, repeated: Repeated) -> FloatArray:
+    """The share of each e-node's time that a step pays, float64 ``(nodes,)``: less than one of what depends
+    on nothing that changes."""
+    return np.where(_of_constants(arrays, repeated.fixed), 1.0 / max(repeated.steps, 1), 1.0)
 
 
 def is_worth_keeping(seconds: float, size: float, machine: MachineProfile) -> bool:
@@ -67,10 +90,14 @@ def shares_of_a_call(
     return shares
 
 
-def _of_constants(arrays: EGraphArrays) -> BoolArray:
-    """Which e-nodes can be computed from constants alone."""
+def _of_constants(arrays: EGraphArrays, inputs: Collection[int] = ()) -> BoolArray:
+    """Which e-nodes can be computed from constants alone, and from some inputs."""
     leaves = [name in _CONSTANTS for name in arrays.operator_names]
     found: BoolArray = np.array(leaves, np.bool_)[arrays.operator]
+    if inputs:
+        taken = [bool(value) and value[0] in inputs for value in arrays.attribute_values]
+        are_inputs = np.array([name == "In" for name in arrays.operator_names], np.bool_)[arrays.operator]
+        found = found | (are_inputs & np.array(taken, np.bool_)[arrays.attribute])
     inner = arrays.arity > 0
     owner = np.repeat(np.arange(arrays.node_count), arrays.arity)
     while True:

@@ -16,6 +16,7 @@ from esat.extract.decode import decode
 from esat.extract.expected_shapes import Expected, hints_of
 from esat.extract.extraction import SaturatedGraph, extract
 from esat.extract.kept_graphs import KeptGraphs
+from esat.extract.lasting import Repeated
 from esat.extract.machine import MachineProfile
 from esat.extract.pricing import predicted_seconds
 from esat.extract.verdicts import Accuracy, Verdicts
@@ -93,7 +94,10 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
 
 @record(frozen=True)
 class Choosing:
-    """How a graph is chosen from an e-graph; the attributes are the parameters of :func:`optimize`."""
+    """How a graph is chosen from an e-graph; the attributes are the parameters of :func:`optimize`.
+
+    Of the body of a loop, ``repeated`` says what is computed once.
+    """
 
     graph: FunctionGraph
     machine: MachineProfile | None = None
@@ -103,6 +107,7 @@ class Choosing:
     keeps: bool = False
     accuracy: Accuracy = "best"
     judge: Judge | None = None
+    repeated: Repeated | None = None
 
     def searched(
         self, search: EqualitySearch, equalities: Sequence[Claim]
@@ -115,7 +120,8 @@ class Choosing:
         known = search.saturated(terms)
         if known is None:
             return None
-        found, saturation = replace(known[0], keeps=self.keeps, accuracy=self.accuracy), known[1]
+        found, saturation = known
+        found = replace(found, keeps=self.keeps, accuracy=self.accuracy, repeated=self.repeated)
         if self.judge is not None and self.accuracy != "ignore":
             with stage("accuracy"):
                 found = replace(found, verdicts=self.judge(found))

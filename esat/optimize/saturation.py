@@ -230,6 +230,7 @@ class SaturationOptimizer:
             keeps=self.keeps and not lazy,  # what runs under conditions is not kept
             accuracy=self.accuracy,
             judge=verdicts_on,
+            repeated=self.options.repeated,
         )
         claims = partial(self._claims, collector, graph=graph, profile=profile, stage=stage)
         # Branches that are not taken have no values to compare with.

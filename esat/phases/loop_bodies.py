@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from esat.extract.cost import CostModel
+from esat.extract.lasting import Repeated
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.graph.traversal import ancestors, postorder_of, toposort
 from esat.ops.loops.parts import LoopParts
 from esat.ops.loops.record import LoopOp, Scan, While
-from esat.phases.loop_places import moved_out
+from esat.phases.loop_places import computed_once, moved_out
 
-Improve = Callable[[FunctionGraph], FunctionGraph]
-"""From the graph of a body to a better one of the same inputs and outputs."""
+Improve = Callable[[LoopOp, Repeated | None], FunctionGraph]
+"""From a loop to a better body of the same inputs and outputs; it is told what can be computed once."""
 
 Key = tuple[Hashable, ...]
 
@@ -122,7 +123,8 @@ def _improved(
         return found
     plain = parts.node()
     assert isinstance(plain.op, LoopOp)
-    made = _with_body(plain.op, improve(plain.op.body)).make_node(*plain.inputs)
+    once = None if model is None else computed_once(plain)
+    made = _with_body(plain.op, improve(plain.op, once)).make_node(*plain.inputs)
     made.where = node.where
     results = moved_out(made, model) if model is not None and isinstance(made.op, Scan) else made.outputs
     found.update((last[own], results[place]) for place, own in enumerate(parts.carries))

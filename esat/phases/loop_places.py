@@ -14,6 +14,7 @@ from math import prod
 
 from esat.errors import EsatError
 from esat.extract.cost import CostModel
+from esat.extract.lasting import Repeated
 from esat.extract.loop_cost import nodes_seconds
 from esat.extract.value import UNKNOWN_SIZE
 from esat.graph import Apply, Constant, Family, TensorType, Variable
@@ -91,6 +92,16 @@ def moved_out(node: Apply, model: CostModel) -> list[Variable]:
     for made in toposort(best, stop=set(node.inputs)):
         made.where = made.where or node.where
     return best
+
+
+def computed_once(node: Apply) -> Repeated | None:
+    """What of the body of a loop is computed once, whatever it is; None where it may be nothing."""
+    op, control = node.op, node.inputs[0]
+    if not isinstance(op, Scan) or not isinstance(control, Constant) or control.data <= 0:
+        return None
+    if any(one.op.lazy for one in op.body.apply_nodes):
+        return None
+    return Repeated(frozenset(range(op.carries + op.sequences, len(op.body.inputs))), int(control.data))
 
 
 def _seconds(model: CostModel, node: Apply, results: Sequence[Variable]) -> float:

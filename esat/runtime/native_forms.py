@@ -317,7 +317,7 @@ FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.nativ
         SolveTriangular: partial(_system, triangular_solved),
         CholeskySolve: partial(_system, factor_solved),
         PackedLU: packed_factors,
-        PackedSolve: packed_solved,
+        PackedSolve: partial(_system, packed_solved),
         Whiten: whitened,
         Inverse: partial(_system, inverse),
         TriangularInverse: triangular_inverse,

@@ -7,6 +7,8 @@ import pytest
 
 import esat
 from esat.ops.contraction import MatMul
+from esat.ops.linalg.packed_factors import PackedLU
+from esat.ops.linalg.solve import Solve
 from esat.ops.loops.parts import LoopParts
 from esat.ops.loops.record import Scan
 
@@ -164,6 +166,28 @@ def test_the_gradient_by_a_matrix_is_a_product_of_all_steps():
         assert np.sum(found * direction) == pytest.approx(slope, rel=1e-6)
     for loop in _of(both, Scan):
         assert all(np.prod(one.tensor_type.shape) <= 16 for one in loop.op.body.outputs)  # no matrix is made
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("size", [2, 6, 40])
+def test_a_matrix_of_all_steps_is_factorized_once(size, mode):
+    def program(a, xs, y):
+        for x in xs:
+            y = np.tanh(np.linalg.solve(a, y) + np.linalg.solve(a.T, x))
+        return y
+
+    a = RNG.normal(size=(size, size)) + 2 * size**0.5 * np.eye(size)[::-1]
+    xs, compiled = RNG.normal(size=(50, size)), esat.jit(program, mode=mode)
+    for _ in range(1 if mode == "debug" else 300):
+        found = compiled(a, xs, xs[0])
+    _same(found, program(a, xs, xs[0]))
+    if mode == "fast_run":
+        (loop,) = _of(compiled, Scan)
+        assert _of(compiled, PackedLU)
+        assert not any(isinstance(node.op, Solve | PackedLU) for node in loop.op.body.apply_nodes)
+        with pytest.raises(esat.errors.LinearAlgebraError, match=r"solve\(.*singular"):
+            compiled(np.ones((size, size)), xs, xs[0])
+        _same(esat.jit(program)(np.ones((size, size)), xs[:0], xs[0]), xs[0])
 
 
 def test_what_may_raise_stays_in_a_loop_that_may_not_run():

@@ -18,6 +18,7 @@ from esat.codegen.matmul.unrolled_systems import SystemName, UnrolledSystem
 from esat.graph.op import Array, Op
 from esat.ops.linalg.factor import CholeskyFactor
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
+from esat.ops.linalg.packed_factors import PackedSolve
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
 from esat.records import record
 
@@ -32,6 +33,9 @@ LARGEST_ORDER = isqrt(LARGEST_ROOM // (8 * LANES))
 """The order up to which there may be code: beyond, the elements of the matrices alone are too many."""
 
 
+_BY_FACTORS = ("solve_triangular", "cho_solve", "packed_solve", "packed_solve_transposed")
+
+
 @record(frozen=True)
 class _Form:
     """By which function an op is computed, and whether the transpose is its matrix, and its factor."""
@@ -44,7 +48,7 @@ class _Form:
     def operations(self, order: int, columns: int) -> float:
         """About how many operations a matrix takes, exchanges of elements among them."""
         elimination = {"cholesky": order**3 / 3, "solve_semidefinite": order**3 / 3}.get(self.name, order**3)
-        if self.name in ("solve_triangular", "cho_solve"):
+        if self.name in _BY_FACTORS:
             elimination = 0
         return elimination + (1 if self.name == "solve_triangular" else 2) * order**2 * columns
 
@@ -57,6 +61,8 @@ def _form(op: Op) -> _Form | None:
         return _Form("solve_triangular", op.transpose, lower, op.unit_diagonal)
     if isinstance(op, CholeskySolve):
         return _Form("cho_solve", not op.lower)
+    if isinstance(op, PackedSolve):
+        return _Form("packed_solve_transposed" if op.transpose else "packed_solve")
     # Exactly these: others of their classes compute something else.
     forms: dict[type[Op], _Form] = {
         Solve: _Form("solve"),
@@ -85,8 +91,9 @@ def system_code(
     form = _form(op)
     if form is None or not count or dtype not in ("float32", "float64") or len(shapes[0]) != 2:
         return None
-    order, columns = shapes[0][0], 0
-    if form.name.startswith(("solve", "cho_solve")):
+    is_packed = form.name.startswith("packed")
+    order, columns = shapes[0][0] - is_packed, 0
+    if form.name in _BY_FACTORS or form.name.startswith("solve"):
         if len(shapes[1]) != 2 or shapes[1][0] != order:
             return None
         columns = shapes[1][1]
@@ -99,6 +106,8 @@ def system_code(
     described = (form.name, dtype, order, columns, tuple(pairs), form.lower, form.unit_diagonal)
     if form.operations(order, order if form.name == "inv" else columns) <= MOST_OPERATIONS:
         return UnrolledSystem(*described, LANES if count >= LANES and form.name != "solve_triangular" else 1)
+    if is_packed:
+        return None
     loops = LoopedSystem(*described)
     is_small = loops.room <= LARGEST_ROOM and (form.name != "cholesky" or order <= LARGEST_FACTOR)
     return loops if count >= LANES and is_small else None

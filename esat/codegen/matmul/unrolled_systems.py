@@ -8,7 +8,7 @@ else LAPACK might refuse, is left to it: it says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Literal, TypeAlias
@@ -18,7 +18,16 @@ from esat.codegen.matmul.straight_line import Rows, StoredMatrix, StraightLine, 
 from esat.records import record
 
 SystemName: TypeAlias = Literal[
-    "cholesky", "solve", "solve_semidefinite", "solve_triangular", "cho_solve", "inv", "slogdet", "det"
+    "cholesky",
+    "solve",
+    "solve_semidefinite",
+    "solve_triangular",
+    "cho_solve",
+    "packed_solve",
+    "packed_solve_transposed",
+    "inv",
+    "slogdet",
+    "det",
 ]
 
 
@@ -29,7 +38,8 @@ class UnrolledSystem(HostFunction):
     Attributes
     ----------
     name
-        ``cholesky`` gives lower factors, ``cho_solve`` takes them; ``det`` and ``slogdet`` give numbers.
+        ``cholesky`` gives lower factors, ``cho_solve`` takes them, ``packed_solve`` those of ``packed_lu``;
+        ``det`` and ``slogdet`` give numbers.
     order, columns
         Rows of the matrix, and columns of the right sides; none of those that have no right sides.
     strides
@@ -55,7 +65,8 @@ class UnrolledSystem(HostFunction):
         )
         if self.name == "solve_triangular":
             part = "lower" if self.lower else "upper"
-        stored = [StoredMatrix(self.order, self.order, self.strides[0], part)]
+        rows = self.order + self.name.startswith("packed")  # and one of pivots
+        stored = [StoredMatrix(rows, self.order, self.strides[0], part)]
         if self.columns:
             stored += [StoredMatrix(self.order, self.columns, strides) for strides in self.strides[1:]]
         elif self.name in ("slogdet", "det"):
@@ -177,6 +188,32 @@ def _cho_solve(_system: UnrolledSystem, code: StraightLine, factor: Rows, sides:
     return _from_factor(code, factor, _inverse_diagonal(code, factor), sides)
 
 
+def _packed_solve(system: UnrolledSystem, code: StraightLine, packed: Rows, sides: Rows) -> list[Rows]:
+    """By the factors that LAPACK's getrf gives, column by column, and the rows that it exchanged."""
+    *columns, pivots = packed
+    factors = [list(row) for row in zip(*columns, strict=True)]
+    inverses = _inverse_diagonal(code, factors)
+    if system.name == "packed_solve":
+        _exchanged(code, pivots, sides, range(len(factors)))
+        _substituted(code, factors, (), sides, lower=True)
+        _substituted(code, factors, inverses, sides, lower=False)
+    else:
+        _substituted(code, factors, inverses, sides, lower=True, transposed=True)
+        _substituted(code, factors, (), sides, lower=False, transposed=True)
+        _exchanged(code, pivots, sides, reversed(range(len(factors))))
+    return _finite(code, sides)
+
+
+def _exchanged(code: StraightLine, pivots: Sequence[str], rows: Rows, order: Iterable[int]) -> None:
+    """Exchange each row, in order, with the one that its pivot names from 1 on: itself or a later one."""
+    for k in order:
+        for other in range(k + 1, len(rows)):
+            bits = code.compare(pivots[k], "oeq", code.constant(float(other + 1)))
+            pairs = list(zip(rows[k], rows[other], strict=True))
+            rows[k] = [code.chosen(bits, below, own) for own, below in pairs]
+            rows[other] = [code.chosen(bits, own, below) for own, below in pairs]
+
+
 def _from_factor(code: StraightLine, factor: Rows, inverses: Sequence[str], sides: Rows) -> list[Rows]:
     _substituted(code, factor, inverses, sides, lower=True)
     _substituted(code, factor, inverses, sides, lower=False, transposed=True)
@@ -215,6 +252,8 @@ _WRITERS: Mapping[SystemName, Callable[..., list[Rows]]] = {
     "solve_semidefinite": _solve_semidefinite,
     "solve_triangular": _solve_triangular,
     "cho_solve": _cho_solve,
+    "packed_solve": _packed_solve,
+    "packed_solve_transposed": _packed_solve,
     "inv": _inv,
     "slogdet": _slogdet,
     "det": _slogdet,
