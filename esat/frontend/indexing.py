@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from esat.errors import GraphError, ParameterError, describe
 from esat.graph.op import as_variable
-from esat.graph.registry import op_named
+from esat.graph.registry import op_named, register_functions
 from esat.graph.variables import Variable
 from esat.ops.axes import normalize_axis
 from esat.ops.dimshuffle import DimShuffle, dimshuffle
@@ -196,3 +196,6 @@ def take(a: Any, indices: Any, axis: Any = None, *, mode: TakeMode = "raise") ->
         indices = op_named("mod")(indices, size) if mode == "wrap" else op_named("clip")(indices, 0, last)
     chosen = indices if isinstance(indices, (int, slice)) else as_variable(indices)
     return getitem(variable, (*[slice(None)] * index, chosen))
+
+
+register_functions({"set_subtensor": set_subtensor})

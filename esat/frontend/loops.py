@@ -24,7 +24,12 @@ def _check_function(name: str, argument: str, value: Any) -> None:
 
 
 def scan(
-    f: Callable[..., Any], init: Any, xs: Any = None, length: Any = None, reverse: bool = False
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    reverse: bool = False,
+    checkpoint: bool | int = False,
 ) -> tuple[Any, Any]:
     """A loop that hands a value on from step to step, and keeps a result of each.
 
@@ -46,6 +51,11 @@ def scan(
         How many steps there are; by default as many as ``xs`` has elements.
     reverse
         Whether to begin with the last element. Results stand where their elements stand.
+    checkpoint
+        The gradient keeps the carries of all steps. With a number ``k`` here it keeps every ``k``-th, and
+        computes the others once more: memory for ``steps / k + k`` carries in place of ``steps``, for the
+        time of one more loop. True takes the square root of the number of steps, which is the least memory
+        (Griewank and Walther, "Evaluating Derivatives", chapter 12).
 
     Returns
     -------
@@ -56,7 +66,8 @@ def scan(
     ShapeError
         Where a carry changes its rank or size, or arrays of ``xs`` have not one length.
     CallError
-        Where neither ``xs`` nor ``length`` is given, or ``f`` does not return a pair.
+        Where neither ``xs`` nor ``length`` is given, ``f`` does not return a pair, or ``checkpoint`` is no
+        number of steps; where it is True and the number of steps is not known.
 
     Examples
     --------
@@ -65,7 +76,7 @@ def scan(
     (np.float64(7.0), array([0., 1., 3.]))
     """
     _check_function("scan", "f", f)
-    result: tuple[Any, Any] = _traced("scan")(f, init, xs, length, reverse)
+    result: tuple[Any, Any] = _traced("scan")(f, init, xs, length, reverse, checkpoint)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from esat.frontend.tracing.convert import as_symbol
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import Path, current_trace, placing
 from esat.frontend.tracing.trees import Structure
-from esat.functions.differentiation import Tree, called, is_scalar
+from esat.functions.differentiation import Tree, called, is_scalar, recomputed
 from esat.functions.jitted import jit
 from esat.graph.callers import user_line
 from esat.graph.copying import clone
@@ -24,8 +25,10 @@ from esat.graph.variables import Constant, Variable
 from esat.graph.watching import watching_nodes
 from esat.ops.cast import cast
 from esat.ops.control import assert_
+from esat.ops.join import join
 from esat.ops.loops.parts import LoopParts, refuse_draws
-from esat.ops.shape import size_of
+from esat.ops.shape import size_of, sizes_of
+from esat.ops.view import reshape
 
 Function = Callable[..., Any]
 
@@ -33,14 +36,25 @@ MOST_ROUNDS = 8
 """Traces of a body until the types of carries stay: each widens one, and dtypes have fewer steps."""
 
 
-def scan(f: Function, init: Any, xs: Any, length: Any, reverse: bool) -> Any:
-    """See :func:`esat.scan`."""
+def scan(
+    f: Function,
+    init: Any,
+    xs: Any,
+    length: Any,
+    reverse: bool,
+    checkpoint: bool | int = False,
+    sparing: bool = False,
+) -> Any:
+    """See :func:`esat.scan`; ``sparing`` as of :class:`~esat.ops.loops.record.Scan`."""
     if current_trace() is None:
-        return jit(lambda init, xs: scan(f, init, xs, length, reverse))(init, xs)
+        return jit(lambda init, xs: scan(f, init, xs, length, reverse, checkpoint))(init, xs)
     length = length.size_or_variable() if type(length) is TracedNumber else length
     sequences = Tree.of(xs, "scan: xs") if xs is not None else None
     elements = [as_symbol(leaf) for leaf in sequences.leaves] if sequences is not None else []
     steps = _steps("scan", elements, length)
+    if checkpoint is not False:
+        size = _block_size(checkpoint, steps)
+        return _in_blocks(f, init, sequences, elements, steps, reverse, size)
     body = _Body("scan", Tree.of(init, "scan: init"))
 
     def step(carry: Any, element: Any) -> tuple[Any, Any]:
@@ -50,8 +64,84 @@ def scan(f: Function, init: Any, xs: Any, length: Any, reverse: bool) -> Any:
             raise CallError(f"scan: f returns a pair, the next carry and a result, not a {shown}{_at(f)}")
         return result[0], result[1]
 
-    loop = body.traced(step, steps, sequences, elements, reverse)
+    loop = body.traced(step, steps, sequences, elements, reverse, sparing)
     return loop.carry(), loop.rows()
+
+
+def _block_size(checkpoint: Any, steps: Variable) -> int:
+    """After how many steps a carry is kept. Raises CallError."""
+    known = int(steps.data) if isinstance(steps, Constant) else None
+    if checkpoint is True:
+        if known is None:
+            reason = (
+                "checkpoint=True takes a number of steps that is known; give one, after which to keep a carry"
+            )
+            raise CallError(describe("scan", [steps.type], reason, user_line()))
+        return _near_root(max(known, 1))
+    if type(checkpoint) is not int or checkpoint < 1:
+        raise CallError(f"scan: checkpoint={checkpoint!r} is True, False, or a number of steps from 1 on")
+    return checkpoint
+
+
+def _near_root(steps: int) -> int:
+    """A number near the square root that leaves few steps over."""
+    root = isqrt(steps)
+    return min(range(root, max(root * 3 // 4, 1) - 1, -1), key=lambda size: steps % size)
+
+
+def _in_blocks(
+    f: Function,
+    init: Any,
+    sequences: Tree | None,
+    elements: Sequence[Variable],
+    steps: Variable,
+    reverse: bool,
+    size: int,
+) -> Any:
+    """A scan of blocks of steps, whose gradient keeps the carries between blocks and runs each once more."""
+    if isinstance(steps, Constant):
+        blocks, rest = (as_variable(np.int64(part)) for part in divmod(max(int(steps.data), 0), size))
+    else:
+        count = op_named("maximum")(steps, 0)
+        blocks, rest = op_named("floor_div")(count, size), op_named("mod")(count, size)
+    done = op_named("mul")(blocks, size)
+
+    def rebuilt(part: Callable[[Variable], Variable]) -> Any:
+        return None if sequences is None else sequences.rebuilt([TracedArray(part(one)) for one in elements])
+
+    def whole(one: Variable) -> Variable:
+        return reshape(one[:done], [blocks, size, *sizes_of(one)[1:]])
+
+    def inner(carry: Any, rows: Any) -> Any:
+        return scan(f, carry, rows, size, reverse, sparing=True)
+
+    def block(carry: Any, rows: Any) -> Any:
+        return recomputed("scan", inner, (carry, rows), {})
+
+    def in_blocks(carry: Any) -> tuple[Any, Any]:
+        given = rebuilt(whole)
+        tree = None if given is None else Tree.of(given, "scan: xs")
+        leaves = [] if tree is None else [as_symbol(leaf) for leaf in tree.leaves]
+        loop = _Body("scan", Tree.of(carry, "scan: init")).traced(block, blocks, tree, leaves, reverse, True)
+        found = Tree.of(loop.rows(), "scan: the result")
+        flat = [as_symbol(leaf) for leaf in found.leaves]
+        joined = [TracedArray(reshape(one, [done, *sizes_of(one)[2:]])) for one in flat]
+        return loop.carry(), found.rebuilt(joined)
+
+    def at_the_end(carry: Any) -> tuple[Any, Any]:
+        found: tuple[Any, Any] = scan(f, carry, rebuilt(lambda one: one[done:]), rest, reverse, sparing=True)
+        return found
+
+    if isinstance(rest, Constant) and not rest.data:
+        return in_blocks(init)
+    first, second = (at_the_end, in_blocks) if reverse else (in_blocks, at_the_end)
+    carry, rows = first(init)
+    carry, others = second(carry)
+    parts = (others, rows) if reverse else (rows, others)
+    trees = [Tree.of(part, "scan: the result") for part in parts]
+    pairs = zip(*(tree.leaves for tree in trees), strict=True)
+    joined = [TracedArray(join([as_symbol(one) for one in pair], 0)) for pair in pairs]
+    return carry, trees[0].rebuilt(joined)
 
 
 def fori_loop(lower: Any, upper: Any, body: Function, init: Any) -> Any:
@@ -208,7 +298,7 @@ class _Body:
 
     def traced(
         self, step: Function, steps: Variable, sequences: Tree | None, elements: Sequence[Variable],
-        reverse: bool,
+        reverse: bool, sparing: bool = False,
     ) -> _Made:  # fmt: skip
         """A loop of so many steps."""
 
@@ -217,7 +307,7 @@ class _Body:
         ) -> Any:
             return LoopParts(
                 steps, self._first(carries), self._cast(following), kept,
-                dict(zip(inner, elements, strict=True)), reverse=reverse,
+                dict(zip(inner, elements, strict=True)), reverse=reverse, sparing=sparing,
             )  # fmt: skip
 
         return self._until_settled(step, built, sequences, elements)
@@ -283,7 +373,7 @@ class _Body:
                 return variables
             asking = LoopParts(
                 parts.control, parts.carries, parts.following, variables, parts.sequences,
-                dict(parts.invariants), parts.goes_on, parts.reverse, parts.max_steps,
+                dict(parts.invariants), parts.goes_on, parts.reverse, parts.max_steps, parts.sparing,
             )  # fmt: skip
             if asking.goes_on is not None and asking.max_steps is None:
                 reason = "its body raises an error where a value says so, which takes max_steps="

@@ -135,7 +135,7 @@ def _improved(
 
 def _with_body(op: LoopOp, body: FunctionGraph) -> LoopOp:
     if isinstance(op, Scan):
-        return Scan(body, op.carries, op.sequences, op.reverse, op.expected)
+        return Scan(body, op.carries, op.sequences, op.reverse, op.expected, op.sparing)
     assert isinstance(op, While)
     return While(body, op.carries, op.max_steps)
 

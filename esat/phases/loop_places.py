@@ -78,6 +78,8 @@ def moved_out(node: Apply, model: CostModel) -> list[Variable]:
         Predicts the time.
     """
     assert isinstance(node.op, Scan)
+    if node.op.sparing:
+        return list(node.outputs)
     best, least = list(node.outputs), WORTH * _seconds(model, node, node.outputs)
     for way in _WAYS:
         try:

@@ -103,7 +103,7 @@ class _Batch:
         ]
         return LoopParts(
             control, pairs[0], following, [value for value, _ in rest], pairs[1], pairs[2], goes_on,
-            loop.reverse, loop.max_steps,
+            loop.reverse, loop.max_steps, loop.sparing,
         )  # fmt: skip
 
 
@@ -149,6 +149,7 @@ def _as_many_as_each_has(loop: LoopParts, steps: Variable) -> tuple[Variable, ..
         loop.sequences,
         {**loop.invariants, numbers: steps},
         reverse=loop.reverse,
+        sparing=loop.sparing,
     )
     return tuple(both.node().outputs[: len(loop.carries)])
 

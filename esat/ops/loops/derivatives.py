@@ -52,6 +52,7 @@ def _pushed_forward(node: Apply, tangents: Tangents) -> list[Variable | None]:
         parts.goes_on,
         parts.reverse,
         parts.max_steps,
+        parts.sparing,
     )
     made = both.node().outputs
     last = dict(zip((own for own, _ in handed), made[len(parts.carries) :], strict=False))
@@ -108,6 +109,7 @@ def _pulled_back(node: Apply, cotangents: Tangents) -> list[Variable | None]:
         {},
         parts.invariants,
         reverse=not parts.reverse,
+        sparing=parts.sparing,
     )
     back.sequences = {**_stored(parts, back), **parts.sequences, **row_seeds}
     back.prune([True] * len(back.carries), [True] * len(back.kept))
@@ -138,7 +140,7 @@ def _stored(parts: LoopParts, back: LoopParts) -> dict[Variable, Variable]:
         return {}
     forward = LoopParts(
         parts.control, parts.carries, parts.following, [*parts.kept, *wanted], parts.sequences,
-        parts.invariants, parts.goes_on, parts.reverse, parts.max_steps,
+        parts.invariants, parts.goes_on, parts.reverse, parts.max_steps, parts.sparing,
     )  # fmt: skip
     made = forward.node().outputs
     return dict(zip(wanted, made[len(made) - len(wanted) :], strict=True))

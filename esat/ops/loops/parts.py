@@ -35,7 +35,7 @@ class LoopParts:
         Variables of the body, with what they stand for outside.
     goes_on
         For a loop with a condition: whether there is a further step.
-    reverse, max_steps
+    reverse, max_steps, sparing
         As of :class:`Scan` and :class:`While`.
     """
 
@@ -48,6 +48,7 @@ class LoopParts:
     goes_on: Variable | None = None
     reverse: bool = False
     max_steps: int | None = None
+    sparing: bool = False
 
     @staticmethod
     def of(node: Apply) -> LoopParts:
@@ -69,6 +70,7 @@ class LoopParts:
             None if condition is None else results[condition],
             isinstance(op, Scan) and op.reverse,
             op.max_steps if isinstance(op, While) else None,
+            isinstance(op, Scan) and op.sparing,
         )
 
     @property
@@ -179,7 +181,7 @@ class LoopParts:
         op: LoopOp
         if self.goes_on is None:
             known = max(int(self.control.data), 0) if isinstance(self.control, Constant) else EXPECTED_STEPS
-            op = Scan(body, len(self.carries), len(self.sequences), self.reverse, known)
+            op = Scan(body, len(self.carries), len(self.sequences), self.reverse, known, self.sparing)
         else:
             op = While(body, len(self.carries), self.max_steps)
         return op.make_node(self.control, *self.inputs.values())

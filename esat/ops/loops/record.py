@@ -162,16 +162,19 @@ class Scan(LoopOp):
         Whether the first step takes the last elements, and writes the last row.
     expected
         How many steps to expect where no operand or result tells: what loops are priced with.
+    sparing
+        Whether nothing is to be kept of all steps but what results need, even if that takes longer.
     """
 
     sequences: int = 0
     reverse: bool = False
     expected: int = EXPECTED_STEPS
+    sparing: bool = False
     name: str = field(default="scan", init=False)
     constructor: str = field(default="Scan", init=False)
 
     def properties(self) -> tuple[object, ...]:
-        return (self.key, self.carries, self.sequences, self.reverse)
+        return (self.key, self.carries, self.sequences, self.reverse, self.sparing)
 
     @property
     def kept(self) -> list[Variable]:
