@@ -18,6 +18,7 @@ from esat.codegen.native_plan import (
     KernelStep,
     MoveStep,
     Place,
+    PlaceStep,
     PythonStep,
     RepeatedSteps,
     RoutineStep,
@@ -163,6 +164,9 @@ class _StepLines:
         if isinstance(step, ChoiceStep):
             then, condition, otherwise = map(self.place, (step.then, step.condition, step.otherwise))
             return f"chosen_{step.number} = {then} if {condition} else {otherwise}"
+        if isinstance(step, PlaceStep):
+            moved = "".join(f" + {stride} * {self.place(one)}" for one, *_, stride in step.indices)
+            return f"chosen_{step.number} = {self.place(step.base)}{moved}  # or the driver's steps"
         values = ((one.name, getattr(step, one.name)) for one in fields(step))
         arguments = ", ".join(f"{name}={self.place(v) if isinstance(v, Place) else v}" for name, v in values)
         return f"{type(step).__name__.removesuffix('Step').lower()}({arguments})"

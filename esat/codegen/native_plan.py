@@ -17,7 +17,7 @@ Part: TypeAlias = Literal["all", "lower", "unit lower", "upper"]
 class Place:
     """Where elements are: those of an argument or of a result, by number, or at a fixed address.
 
-    Those of ``chosen`` are where the :class:`ChoiceStep` of this number found them, or where the
+    Those of ``chosen`` are where the step that has this number found them, or where the
     :class:`RepeatedSteps` with this number has got to.
 
     Attributes
@@ -214,6 +214,24 @@ class ChoiceStep:
 
 
 @record(frozen=True)
+class PlaceStep:
+    """The place that integers choose: it is that of the choice of this number from then on.
+
+    Attributes
+    ----------
+    base
+        The place where all of them are 0.
+    indices
+        Where each is, its dtype, how many places it chooses among, and how many bytes these are apart. One
+        that is out of bounds ends the call, which goes elsewhere.
+    """
+
+    number: int
+    base: Place
+    indices: tuple[tuple[Place, np.dtype[Any], int, int], ...]
+
+
+@record(frozen=True)
 class GuardedSteps:
     """Steps that run where all bools of one of the alternatives are as they say."""
 
@@ -275,6 +293,7 @@ Step: TypeAlias = (
     | PermutationStep
     | PythonStep
     | ChoiceStep
+    | PlaceStep
     | GuardedSteps
     | RepeatedSteps
 )

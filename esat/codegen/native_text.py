@@ -27,6 +27,7 @@ from esat.codegen.native_plan import (
     MoveStep,
     PermutationStep,
     Place,
+    PlaceStep,
     PythonStep,
     RepeatedSteps,
     RoutineStep,
@@ -70,7 +71,7 @@ class NativeStepWriter(BodyWriter):
         for step in steps:
             if isinstance(step, GuardedSteps | RepeatedSteps):
                 self._prepare_choices(step.steps)
-            if isinstance(step, ChoiceStep):
+            if isinstance(step, ChoiceStep | PlaceStep):
                 self.starts["chosen", step.number] = self.value("alloca ptr")
             elif isinstance(step, RepeatedSteps):
                 handed = () if step.control is None else step.control.handed
@@ -105,6 +106,8 @@ class NativeStepWriter(BodyWriter):
                 places = ", ".join(f"ptr {self.address(place)}" for place in (step.then, step.otherwise))
                 found = self.value(f"select i1 {condition}, {places}")
                 self.line(f"store ptr {found}, ptr {self.starts['chosen', step.number]}")
+            elif isinstance(step, PlaceStep):
+                self._find_place(step)
             elif isinstance(step, RepeatedSteps) and step.control is not None:
                 self._loop(step, step.control)
             elif isinstance(step, RepeatedSteps):
@@ -129,6 +132,22 @@ class NativeStepWriter(BodyWriter):
         self.line(f"store i32 {REFUSED}, ptr %status")
         self.line("br label %ended")
         self.begin(goes_on)
+
+    def _find_place(self, step: PlaceStep) -> None:
+        found = self.address(step.base)
+        for place, dtype, size, stride in step.indices:
+            bits = 8 * dtype.itemsize
+            index = self.value(f"load i{bits}, ptr {self.address(place)}")
+            if bits < 64:
+                index = self.value(f"{'sext' if dtype.kind == 'i' else 'zext'} i{bits} {index} to i64")
+            if dtype.kind == "i":
+                from_end = self.value(f"add i64 {index}, {size}")
+                negative = self.value(f"icmp slt i64 {index}, 0")
+                index = self.value(f"select i1 {negative}, i64 {from_end}, i64 {index}")
+            self._go_on_if(self.value(f"icmp ult i64 {index}, {size}"))
+            moved = self.value(f"mul i64 {index}, {stride}")
+            found = self.value(f"getelementptr i8, ptr {found}, i64 {moved}")
+        self.line(f"store ptr {found}, ptr {self.starts['chosen', step.number]}")
 
     def _bool(self, place: Place) -> str:
         return self.value(f"icmp ne i8 {self.value(f'load i8, ptr {self.address(place)}')}, 0")

@@ -29,7 +29,11 @@ _NO_VALUE = "NumPy's function takes arrays, and a Variable has no value yet"
 def register_numpy_calls(namespace: Mapping[str, Any]) -> None:
     """Hand NumPy's calls on to the functions of a namespace. Repeating it changes nothing."""
     register_functions(
-        {"call_ufunc": partial(call_ufunc, namespace), "call_numpy": partial(call_numpy, namespace)}
+        {
+            "call_ufunc": partial(call_ufunc, namespace),
+            "call_numpy": partial(call_numpy, namespace),
+            "as_tensor": namespace["as_tensor"],
+        }
     )
 
 

@@ -51,12 +51,24 @@ def constant(value: Any, dtype: Any = None, name: str | None = None) -> Constant
 
 def _fault(nested: list[Any] | tuple[Any, ...]) -> str:
     """Why nested lists are no array of numbers that NumPy could make, as far as lists tell; or nothing."""
-    level: list[Any] = [nested]
+    if _levels(nested) is None:
+        return "has too many levels, or contains itself"
+    return "contains Variables; build the array with esat.stack" if holds_variable(nested) else ""
+
+
+def holds_variable(nested: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether there is a Variable in nested lists, which do not contain themselves."""
+    levels = _levels(nested)
+    return levels is not None and any(isinstance(part, Variable) for level in levels for part in level)
+
+
+def _levels(nested: list[Any] | tuple[Any, ...]) -> list[list[Any]] | None:
+    """The lists and Variables in nested lists by their depth, each once; None where that has no end."""
+    levels: list[list[Any]] = [[nested]]
     for _ in range(MOST_LEVELS):
-        if not level:
-            return ""
-        found = {id(part): part for one in level for part in one if isinstance(part, list | tuple | Variable)}
-        if any(isinstance(part, Variable) for part in found.values()):
-            return "contains Variables; build the array with esat.stack"
-        level = list(found.values())
-    return "has too many levels, or contains itself"
+        lists = [one for one in levels[-1] if not isinstance(one, Variable)]
+        if not lists:
+            return levels
+        found = {id(part): part for one in lists for part in one if isinstance(part, list | tuple | Variable)}
+        levels.append(list(found.values()))
+    return None

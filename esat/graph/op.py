@@ -264,13 +264,17 @@ def shapes_given(node: Apply, operands: Sequence[Array]) -> list[str]:
 
 
 def as_variable(value: Any) -> Variable:
-    """``value`` itself if it is a Variable, the one it stands for, or else a Constant that holds it."""
+    """``value`` itself if it is a Variable, the one it stands for, or else a Constant that holds it; lists
+    with Variables in them are stacked."""
     if isinstance(value, Variable):
         return value
     if isinstance(value, Traced):
         return value.variable
-    from esat.graph.constants import constant
+    from esat.graph.constants import constant, holds_variable
 
+    if isinstance(value, (list, tuple)) and holds_variable(value):
+        stacked: Variable = function_named("as_tensor")(value)
+        return stacked
     return constant(value)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 
-from esat.codegen.native_plan import CheckStep, ChoiceStep, Place, Step
+from esat.codegen.native_plan import CheckStep, ChoiceStep, Place, PlaceStep, Step
 from esat.graph import Apply, Constant, Variable
 from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
@@ -21,7 +22,7 @@ from esat.ops.cumulative import Cumulative
 from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
-from esat.ops.index.entries import Entry, constant_numbers, with_numbers
+from esat.ops.index.entries import OPERAND, Entry, Slice, constant_numbers, with_numbers
 from esat.ops.join import Join, Split
 from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan
 from esat.ops.linalg.functions import BlockDiagonal
@@ -120,11 +121,36 @@ def _shuffled(memory: NativeMemory, node: Apply) -> list[Step]:
 
 def _part(memory: NativeMemory, node: Apply) -> list[Step]:
     assert isinstance(node.op, Subtensor)
-    view = memory.view(node.inputs[0]).part(_entries(memory, node.op.entries, node.inputs[1:]))
-    if view is None:
-        raise NoNativeFormError
+    view, steps = _chosen_part(memory, memory.view(node.inputs[0]), node.op.entries, node.inputs[1:])
     memory.define(node.outputs[0], view)
-    return []
+    return steps
+
+
+def _chosen_part(
+    memory: NativeMemory, whole: NativeView, entries: tuple[Entry, ...], operands: Sequence[Variable]
+) -> tuple[NativeView, list[Step]]:
+    """The part that an index chooses, and the steps that find integers which only a call knows."""
+    known = _entries(memory, entries, operands)
+    remaining = iter(operands)
+    indices: list[tuple[int, Variable]] = []
+    for axis, (entry, now) in enumerate(zip(entries, known, strict=True)):
+        parts = entry.parts() if isinstance(entry, Slice) else (entry,)
+        taken = [next(remaining) for part in parts if part is OPERAND]
+        if now is OPERAND:
+            indices += [(axis, one) for one in taken]
+    part = whole.part([0 if entry is OPERAND else entry for entry in known])
+    if part is None:
+        raise NoNativeFormError
+    if not indices:
+        return part, []
+    memory.refuses()
+    number = memory.choice()
+    found = [
+        (memory.view(one).place, one.tensor_type.numpy_dtype, whole.shape[axis], whole.byte_strides[axis])
+        for axis, one in indices
+    ]
+    step = PlaceStep(number, part.place, tuple(found))
+    return replace(part, place=Place("chosen", number), within=whole.within or whole), [step]
 
 
 def _entries(
@@ -271,8 +297,10 @@ def _written(memory: NativeMemory, node: Apply) -> list[Step]:
     else:
         target = memory.target(node.outputs[0])
         steps = memory.move(target, memory.view(array), dtype)
-    part, source = target.part(_entries(memory, op.entries, numbers)), memory.view(value)
-    if part is None or len(part.shape) != len(source.shape):
+    source = memory.view(value)
+    part, finding = _chosen_part(memory, target, op.entries, numbers)
+    steps += finding
+    if len(part.shape) != len(source.shape):
         raise NoNativeFormError
     if any(given not in (1, wanted) for given, wanted in zip(source.shape, part.shape, strict=True)):
         raise NoNativeFormError

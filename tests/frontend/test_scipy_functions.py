@@ -230,3 +230,9 @@ def test_sizes_of_fftpack():
     check(lambda x: scipy.fftpack.fft2(x, shape=(4, 5)), IMAGE)
     with pytest.raises(DtypeError, match="rfft"):
         esat.jit(scipy.fftpack.rfft)(X)
+
+
+def test_discrete_lyapunov_equations():
+    a, q = RNG.normal(size=(4, 4)) / 4, RNG.normal(size=(4, 4))
+    check(scipy.linalg.solve_discrete_lyapunov, a, q, rtol=1e-9)
+    check(scipy.linalg.solve_discrete_lyapunov, a + 0.1j * a.T, q, rtol=1e-9)

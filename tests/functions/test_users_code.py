@@ -9,6 +9,7 @@ import pickle
 import threading
 from dataclasses import dataclass, field
 
+import numba
 import numpy as np
 import pytest
 import scipy.special
@@ -467,3 +468,44 @@ def test_math_of_what_arrays_of_one_element_hold():
 
     for t in (0.5, 7.0, -9.0):
         assert esat.jit(cosine)(t) == pytest.approx(cosine(t), rel=1e-14)
+
+
+@numba.njit
+def scaled_by_numba(x, k):
+    return x * k + np.sum(x)
+
+
+@numba.guvectorize(["(f8[:], f8[:])"], "(n)->(n)")
+def doubled_by_numba(x, out):
+    for place in range(x.shape[0]):
+        out[place] = 2.0 * x[place]
+
+
+def test_functions_that_numba_compiles_are_traced():
+    x = np.arange(4.0)
+    np.testing.assert_allclose(esat.jit(lambda x: scaled_by_numba(x, 3.0))(x), x * 3.0 + 6.0)
+    assert esat.jit(lambda x: x + scaled_by_numba(np.ones(2), 3.0)[0])(x)[0] == 5.0
+    with pytest.raises(EsatError, match=r"doubled_by_numba.*of numba takes arrays"):
+        esat.jit(lambda x: doubled_by_numba(x) + 1.0)(x)
+
+
+def test_lists_of_what_a_call_tells_are_arrays_for_functions():
+    def nearest(x):
+        distances = [math.sqrt(sum((x[i] - k) ** 2 for i in range(2))) for k in range(5)]
+        return np.argsort(distances)[:3], np.cumsum([x[0], 1.0, x[1]]), np.median([distances, distances])
+
+    x = np.array([0.3, 1.9])
+    for found, wanted in zip(esat.jit(nearest)(x), nearest(x), strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
+def test_arrays_from_outside_are_indexed_by_what_a_call_tells():
+    table, names = np.arange(12.0).reshape(4, 3), np.array([5, 7, 9])
+
+    def read(x):
+        best = np.argmax(x)
+        return table[best], names[best], table[best, 1:], table[1:, best], table[best : best + 1].shape
+
+    x = np.array([0.1, 3.0, 0.2])
+    for found, wanted in zip(esat.jit(read)(x), read(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -446,3 +446,32 @@ def test_debug_mode_blames_no_step_that_is_right(name):
     function = esat.compile(esat.Graph(inputs, outputs), esat.Mode("debug", samples=tuple(arguments)))
     expected = esat.graph.evaluate.evaluate(outputs, dict(zip(inputs, arguments, strict=True)))
     assert function._wrong_step(arguments, {}, expected).startswith("; step by step the program is right")
+
+
+CHOSEN = {
+    "an element": lambda m, i, j: m[i, j] * 2.0,
+    "a row": lambda m, i, j: m[i] + m[:, j].sum(),
+    "a part of a row": lambda m, i, j: m[i, 1::2] * m[1:, j],
+    "set": lambda m, i, j: esat.set_subtensor((m + 1.0)[i, j], 7.0) * 1.5,
+    "added twice": lambda m, i, j: esat.inc_subtensor(
+        esat.inc_subtensor((m * 2.0)[i], m[j - 1])[:, j], m[:, i + 1]
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8", "uint64"])
+@pytest.mark.parametrize("name", CHOSEN)
+def test_places_that_a_call_tells_are_found_natively(name, dtype):
+    i, j = esat.scalar("i", dtype), esat.scalar("j", dtype)
+    outputs = [CHOSEN[name](M, i, j.astype("int64"))]
+    function = esat.compile(esat.Graph([M, i, j], outputs))
+    m = np.random.default_rng(0).normal(size=(3, 4))
+    pairs = [(0, 1), (2, 3), (1, 1)] + ([(-1, -2), (-3, -1)] if dtype[0] == "i" else [])
+    for call in range(60):
+        numbers = [np.array(one, dtype) for one in pairs[call % len(pairs)]]
+        (wanted,) = evaluate(outputs, dict(zip([M, i, j], [m, *numbers], strict=True)))
+        np.testing.assert_allclose(function(m, *numbers), wanted, rtol=1e-14)
+    assert way_of(function) in NATIVE
+    for numbers in [(3, 0), (0, 4)]:
+        with pytest.raises(IndexingError, match="out of"):
+            function(m, *(np.array(one, dtype) for one in numbers))

@@ -11,6 +11,7 @@ from esat.errors import CallError, describe
 from esat.frontend import linalg_functions as own
 from esat.frontend.creation import tril
 from esat.frontend.eigenvalues import eigh, eigvalsh
+from esat.frontend.linear import kron
 from esat.frontend.reductions import argmax
 from esat.frontend.shaping import concatenate, matrix_transpose
 from esat.graph.callers import user_line
@@ -87,6 +88,17 @@ def logm(A: Any) -> Variable:  # noqa: N803
     return result
 
 
+def solve_discrete_lyapunov(a: Any, q: Any) -> Variable:
+    """``X`` of ``a X a^H - X + q = 0``, as the solution of a linear system of all its elements, which SciPy
+    takes for fewer than ten rows."""
+    matrix, right = as_variable(a), as_variable(q)
+    size = matrix.tensor_type.shape[-1]
+    if size is None:
+        raise CallError(describe("solve_discrete_lyapunov", [matrix.type], "its size must be known"))
+    system = np.eye(size * size) - kron(matrix, op_named("conj")(matrix))
+    return own.solve(system, right.reshape((-1,))).reshape((size, size))
+
+
 def lu_factor(a: Any) -> tuple[Variable, Variable]:
     """What ``lu_solve`` takes, of a square matrix: both triangular factors in one, and pivots."""
     permutation, lower, upper = own.lu(a)
@@ -153,5 +165,6 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "cholesky": cholesky, "cho_factor": cho_factor, "qr": qr, "eigh": _eigh, "eigvalsh": _eigvalsh,
     "pinv": pinv, "sqrtm": sqrtm, "logm": logm, "toeplitz": toeplitz, "hankel": hankel,
     "circulant": circulant, "lu_factor": lu_factor, "lu_solve": lu_solve,
+    "solve_discrete_lyapunov": solve_discrete_lyapunov,
 }  # fmt: skip
 FUNCTIONS = {f"scipy.linalg.{name}": function for name, function in _NAMED.items()}

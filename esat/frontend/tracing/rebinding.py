@@ -21,6 +21,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from esat.errors import TracingError, describe
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.builtin_functions import (
     CALLED_BUILTINS,
@@ -40,8 +41,9 @@ from esat.frontend.tracing.namespace import (
 )
 from esat.frontend.tracing.outside import Outside, is_users_file
 from esat.frontend.tracing.rolling.iterated import LOOPED, rolled
-from esat.frontend.tracing.sources import CALLED, ITEM, ITERATED, OPERATION, READ, asking
+from esat.frontend.tracing.sources import CALLED, ITEM, ITERATED, OPERATION, READ, SLICE, asking
 from esat.frontend.tracing.user_objects import UserObjects
+from esat.graph.callers import user_line
 
 _CALLING = (map, filter, functools.reduce, functools.partial)
 """Functions of Python's that call what they are given first."""
@@ -90,7 +92,7 @@ class Rebinder:
         self.builtins = {
             **vars(builtins), **NAMED_BUILTINS,
             "__import__": self._import, CALLED: self.called, READ: objects.read, ITEM: objects.item,
-            OPERATION: objects.operation, ITERATED: self.iterated,
+            OPERATION: objects.operation, ITERATED: self.iterated, SLICE: slice,
         }  # fmt: skip
 
     def assigned(self) -> list[str]:
@@ -129,6 +131,8 @@ class Rebinder:
             return functools.partial(ufunc_of_lists, value)
         if kind is functools._lru_cache_wrapper:
             return self._cached(value)
+        if kind.__module__.partition(".")[0] == "numba":
+            return self._compiled_by_numba(value)
         owner = getattr(value, "__self__", None) if kind is types.BuiltinFunctionType else None
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self._builtin_method(value, owner)
@@ -137,6 +141,23 @@ class Rebinder:
             self.outside.look_at(value, "a call")
             return types.MethodType(call, value)
         return frozen(self.exchanged(value, "a call"))
+
+    def _compiled_by_numba(self, value: Any) -> Any:
+        """The function of Python's that numba compiles, for traced arguments."""
+        plain = getattr(value, "py_func", None)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            if not holds_traced((arguments, named)):
+                return value(*arguments, **named)
+            if type(value).__name__ != "CPUDispatcher" or type(plain) is not types.FunctionType:
+                reason = (
+                    f"a {type(value).__name__} of numba takes arrays, which have no values while a function "
+                    "is traced; call a function in Python, or one that numba.njit has decorated"
+                )
+                raise TracingError(describe(_name_of(value), [], reason, user_line()))
+            return self.function(plain)(*arguments, **named)
+
+        return call
 
     def _cached(self, value: Any) -> Any:
         """A function with a cache: its own one where that cannot come to hold traced values, else one of the
@@ -329,6 +350,10 @@ def _method_of_array(method: Any, *arguments: Any, **named: Any) -> Any:
     if holds_unknown((arguments, named)):
         return getattr(TracedArray(method.__self__), method.__name__)(*arguments, **named)
     return method(*arguments, **named)
+
+
+def _name_of(value: Any) -> str:
+    return str(getattr(value, "__name__", type(value).__name__))
 
 
 def _is_users_own(value: Any) -> TypeGuard[types.FunctionType]:

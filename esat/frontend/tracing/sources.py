@@ -20,6 +20,7 @@ from collections.abc import Iterator
 CALLED = "__esat_called__"
 READ = "__esat_read__"
 ITEM = "__esat_item__"
+SLICE = "__esat_slice__"
 OPERATION = "__esat_operation__"
 ITERATED = "__esat_iterated__"
 
@@ -52,11 +53,11 @@ class _Asking(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if not isinstance(node.ctx, ast.Load) or any(
-            isinstance(one, (ast.Slice, ast.Starred)) for one in parts
-        ):
+        if not isinstance(node.ctx, ast.Load) or any(isinstance(one, ast.Starred) for one in parts):
             return node
-        return _call_of(ITEM, node, [node.value, node.slice])
+        places = [_as_call(one) if isinstance(one, ast.Slice) else one for one in parts]
+        whole = ast.Tuple(places, ast.Load()) if isinstance(node.slice, ast.Tuple) else places[0]
+        return _call_of(ITEM, node, [node.value, ast.copy_location(whole, node.slice)])
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -118,11 +119,20 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
+def _as_call(node: ast.Slice) -> ast.expr:
+    """A slice as the call that makes one."""
+    bounds = [
+        ast.copy_location(ast.Constant(None), node) if one is None else one
+        for one in (node.lower, node.upper, node.step)
+    ]
+    return _call_of(SLICE, node, bounds)
+
+
 def _operation(node: ast.expr | ast.stmt, name: str, *operands: ast.expr) -> ast.expr:
     return _call_of(OPERATION, node, [ast.copy_location(ast.Constant(name), node), *operands])
 
 
-def _call_of(name: str, node: ast.expr | ast.stmt, arguments: list[ast.expr]) -> ast.expr:
+def _call_of(name: str, node: ast.expr | ast.stmt | ast.Slice, arguments: list[ast.expr]) -> ast.expr:
     asked = ast.copy_location(ast.Name(name, ast.Load()), node)
     return ast.copy_location(ast.Call(asked, arguments, []), node)
 

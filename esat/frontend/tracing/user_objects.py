@@ -7,7 +7,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.builtin_functions import element_of
+from esat.frontend.tracing.convert import holds_unknown
 
 _COMPARED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 _PLAIN: dict[str, Callable[..., Any]] = {
@@ -58,6 +62,8 @@ class UserObjects:
         kind = type(owner)
         if kind is list or kind is tuple:
             return element_of(owner, index)
+        if kind is np.ndarray and holds_unknown(index):
+            return TracedArray(owner)[index]
         own = self.method(kind, "__getitem__")
         return owner[index] if own is None else own(owner, index)
 

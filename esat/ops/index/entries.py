@@ -98,7 +98,23 @@ def split_index(name: str, index: Any, type: TensorType) -> list[Any]:
         raise IndexingError(describe(name, [type], "an index has at most one ellipsis"))
     place = ellipses[0] if ellipses else len(items)
     fill = [slice(None)] * (type.ndim - consumed)
-    return items[:place] + fill + items[place + len(ellipses) :]
+    return _without_known_masks(items[:place] + fill + items[place + len(ellipses) :], type)
+
+
+def _without_known_masks(items: Sequence[Any], type: TensorType) -> list[Any]:
+    """Items with known masks that fit as the places where they hold, whose number is known then."""
+    found: list[Any] = []
+    axis = 0
+    for item in items:
+        count = _axes_taken(item)
+        known = item.data if isinstance(item, Constant) else item
+        is_mask = isinstance(known, np.ndarray) and known.dtype == np.bool_ and known.ndim
+        if is_mask and known.shape == type.shape[axis : axis + count]:
+            found += np.nonzero(known)
+        else:
+            found.append(item)
+        axis += count
+    return found
 
 
 def _axes_taken(item: Any) -> int:

@@ -3,7 +3,7 @@ import pytest
 from oracle import agree, value
 
 import esat
-from esat.errors import DtypeError, IndexingError, ShapeError
+from esat.errors import DtypeError, EsatError, IndexingError, ShapeError
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor, AdvancedSubtensor
 
 RNG = np.random.default_rng(13)
@@ -125,3 +125,17 @@ def test_equal_ops_are_equal():
     assert x[[0]].owner.op == x[[1, 1]].owner.op
     assert isinstance(x[[0]].owner.op, AdvancedSubtensor)
     assert str(x[[0]].owner.op) == "advanced_subtensor{array,:}"
+
+
+def test_known_masks_choose_a_known_number_of_elements():
+    x = np.arange(12.0).reshape(3, 4)
+    masks = [np.eye(3, 4) > 0, np.array([True, False, True]), np.zeros((3, 4), bool)]
+    for mask in masks:
+        X = esat.tensor("x", shape=(3, 4))
+        chosen = X[mask]
+        assert None not in chosen.type.shape
+        np.testing.assert_array_equal(esat.compile(esat.Graph([X], [chosen]))(x), x[mask])
+    np.testing.assert_array_equal(X[:, masks[0][0]].eval({X: x}), x[:, masks[0][0]])
+    M = esat.matrix("m")
+    with pytest.raises(EsatError):
+        esat.compile(esat.Graph([M], [M[masks[1]]]))(np.ones((2, 2)))
