@@ -223,8 +223,8 @@ def loops_of(function):
     seen = []
     before = rolling._roll
 
-    def noting(nodes, trace, *more):
-        reason = before(nodes, trace, *more)
+    def noting(nodes, trace, *more, **named):
+        reason = before(nodes, trace, *more, **named)
         seen.append((None, len(nodes), reason))
         return reason
 
@@ -359,3 +359,75 @@ def test_numbers_of_a_step_stay_numbers_of_its_body():
     assert np.allclose(compiled(a), np.cbrt(a))
     (node,) = [node for node in compiled.latest.graph.apply_nodes if isinstance(node.op, Scan)]
     assert "pow" not in str(node.op)
+
+
+def substituted(a, b):
+    for i in range(len(b)):
+        if np.abs(a[i, i]) < 1e-8:
+            raise ValueError("singular")
+        b[i] = b[i] / a[i, i]
+        for j in range(i + 1, len(b)):
+            b[j] = b[j] - a[j, i] * b[i]
+    return b
+
+
+def iterated(x, steps):
+    v = x * 0.5
+    for _ in range(steps):
+        assert v.max() < 100.0, "diverged"
+        v = v * v + x
+        v = np.sin(v) + 0.1 * v
+    return v
+
+
+def rooted(x, steps):
+    for t in range(steps):
+        if x[t] < 0:
+            raise ValueError(f"negative at {t}: {x[t]:.1f}" if t % 2 else f"negative at {t}")
+        x[t] = np.sqrt(x[t]) + 1
+    return x
+
+
+def raised(function, *arguments):
+    try:
+        function(*arguments)
+    except (ValueError, AssertionError) as error:
+        place = error.__traceback__
+        while place.tb_next is not None:
+            place = place.tb_next
+        message = str(error).partition("\n")[0]  # pytest writes more to its assertions
+        return type(error), message, place.tb_frame.f_code.co_name, place.tb_lineno
+    return None
+
+
+def test_errors_in_loops_are_those_of_the_first_step_that_has_one():
+    a = np.tril(np.ones((7, 7))) + np.eye(7)
+    solved = esat.jit(substituted)
+    np.testing.assert_allclose(solved(a, np.arange(7.0)), substituted(a, np.arange(7.0)))
+    for places in [(3,), (0, 5), (6,)]:
+        bad = a.copy()
+        bad[places, places] = 0.0
+        for _ in range(3):
+            assert raised(solved, bad, np.arange(7.0)) == raised(substituted, bad, np.arange(7.0)) != None  # noqa: E711
+
+
+@pytest.mark.parametrize("steps", [3, 40, 200])
+def test_assertions_stay_in_loops_that_are_one_op(steps):
+    function = esat.jit(iterated, static_argnames="steps")
+    x = np.linspace(-1.0, 1.0, 5)
+    np.testing.assert_allclose(function(x, steps), iterated(x, steps), rtol=1e-9)
+    for bad in (np.full(5, 250.0), np.array([0.0, 1.0, 500.0, 0.0, 0.0])):
+        assert raised(function, bad, steps) == raised(iterated, bad, steps)
+        assert raised(function, bad, steps)[:2] == (AssertionError, "diverged")
+    if steps > 6:
+        assert "is one op" in function.explain().loops[0]
+
+
+def test_errors_tell_the_step():
+    function = esat.jit(rooted, static_argnames="steps")
+    x = np.arange(30.0)
+    np.testing.assert_allclose(function(x.copy(), 30), rooted(x.copy(), 30))
+    for places in [(8, 12), (3,), (29,)]:
+        bad = x.copy()
+        bad[list(places)] = -1.0
+        assert raised(function, bad.copy(), 30) == raised(rooted, bad.copy(), 30)

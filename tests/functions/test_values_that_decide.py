@@ -179,6 +179,19 @@ def caught(x):
         return -x
 
 
+def refused_if_negative(x):
+    if x[0] < 0:
+        raise ValueError("negative")
+    return x
+
+
+def caught_from_a_call(x):
+    try:
+        return refused_if_negative(x) + 1.0
+    except ValueError:
+        return -x
+
+
 def inverse_or_not(x):
     if abs(x[0]) > 1e-3:
         return np.linalg.inv(np.diag(x))
@@ -190,7 +203,9 @@ POINTS = [X * signs for signs in ([1, 1, 1], [-1, 1, 1], [1, -1, 1], [-1, -1, 1]
 
 @pytest.mark.parametrize("mode", ["fast_run", "fast_compile", "o3", "strict", "greedy"])
 @pytest.mark.parametrize(
-    "f", [chosen, by_parts, nested, of_bools, caught, inverse_or_not], ids=lambda f: f.__name__
+    "f",
+    [chosen, by_parts, nested, of_bools, caught, caught_from_a_call, inverse_or_not],
+    ids=lambda f: f.__name__,
 )
 def test_ways_are_chosen(f, mode):
     compiled = esat.jit(f, mode=mode)

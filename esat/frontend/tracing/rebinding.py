@@ -40,8 +40,19 @@ from esat.frontend.tracing.namespace import (
     ufunc_of_lists,
 )
 from esat.frontend.tracing.outside import Outside, is_users_file
+from esat.frontend.tracing.raising import PendingErrors
 from esat.frontend.tracing.rolling.iterated import LOOPED, rolled
-from esat.frontend.tracing.sources import CALLED, ITEM, ITERATED, OPERATION, READ, SLICE, asking
+from esat.frontend.tracing.sources import (
+    CALLED,
+    FAILS,
+    ITEM,
+    ITERATED,
+    MAY_FAIL,
+    OPERATION,
+    READ,
+    SLICE,
+    asking,
+)
 from esat.frontend.tracing.user_objects import UserObjects
 from esat.graph.callers import user_line
 
@@ -89,10 +100,12 @@ class Rebinder:
         self._globals: dict[int, _Globals] = {}
         self._objects = objects = UserObjects(self._own)
         self._makers: dict[type, Any] = {}
+        errors = PendingErrors()
         self.builtins = {
             **vars(builtins), **NAMED_BUILTINS,
             "__import__": self._import, CALLED: self.called, READ: objects.read, ITEM: objects.item,
             OPERATION: objects.operation, ITERATED: self.iterated, SLICE: slice,
+            MAY_FAIL: errors.may_fail, FAILS: errors.fails,
         }  # fmt: skip
 
     def assigned(self) -> list[str]:

@@ -21,6 +21,8 @@ CALLED = "__esat_called__"
 READ = "__esat_read__"
 ITEM = "__esat_item__"
 SLICE = "__esat_slice__"
+MAY_FAIL = "__esat_may_fail__"
+FAILS = "__esat_fails__"
 OPERATION = "__esat_operation__"
 ITERATED = "__esat_iterated__"
 
@@ -95,6 +97,22 @@ class _Asking(ast.NodeTransformer):
             node.iter = _call_of(ITERATED, node.iter, [node.iter])
         return node
 
+    def visit_If(self, node: ast.If) -> ast.AST:
+        self.generic_visit(node)
+        raised = node.body[0] if len(node.body) == 1 and not node.orelse else None
+        is_new = isinstance(raised, ast.Raise) and raised.exc is not None
+        return _checked(node, node.test, True, raised) if is_new else node  # type: ignore[arg-type]
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        self.generic_visit(node)
+        if not __debug__:
+            return node
+        error: ast.expr = ast.Name("AssertionError", ast.Load())
+        if node.msg is not None:
+            error = ast.Call(error, [node.msg], [])
+        raised = ast.fix_missing_locations(ast.copy_location(ast.Raise(error, None), node))
+        return _checked(node, node.test, False, raised)
+
     def visit_Match(self, node: ast.Match) -> ast.AST:
         """Patterns name classes and values, and are no expressions."""
         node.subject = self.visit(node.subject)
@@ -117,6 +135,18 @@ _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.In
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }  # fmt: skip
+
+
+def _checked(node: ast.stmt, test: ast.expr, wanted: bool, raised: ast.Raise) -> ast.stmt:
+    """``if MAY_FAIL(test, wanted)``, and an error that is raised if ``FAILS()``."""
+    asked = _call_of(MAY_FAIL, node, [test, ast.Constant(wanted)])
+    again = ast.If(_call_of(FAILS, raised, []), [ast.Raise(None, None)], [])
+    handler = ast.ExceptHandler(ast.Name("BaseException", ast.Load()), None, [again])
+    made: ast.stmt = ast.If(asked, [ast.Try([raised], [handler], [], [])], [])
+    for part in ast.walk(ast.copy_location(made, node)):
+        if "lineno" in part._attributes and not hasattr(part, "lineno"):
+            ast.copy_location(part, raised)
+    return made
 
 
 def _as_call(node: ast.Slice) -> ast.expr:

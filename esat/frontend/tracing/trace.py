@@ -79,6 +79,11 @@ _LOOPS = (
     "runs as long as a condition holds; in a loop of a fixed number of steps, esat.where and esat.ifelse "
     "choose between values"
 )
+_CHOICES = (
+    "each `if` in a loop doubles the ways through the function: x = np.where(condition, new, old) chooses "
+    "between values; how often a loop runs cannot depend on values of arrays in Python: "
+    "esat.while_loop(cond, body, value) runs as long as a condition holds"
+)
 _OTHERWISE = (
     "the function runs once for each answer, and it does not do the same each time: what it keeps from one "
     "call to the next must not decide what it does"
@@ -338,7 +343,8 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
         raise not_known(variable, asked, _LOOPS if _is_while(user_line()) else advice)
     number, line = len(path.decisions), user_line()
     is_again = line in path.lines
-    advice = _LOOPS if is_again else advice
+    if is_again:
+        advice = _LOOPS if _is_while(line) else _CHOICES
     if number >= MOST_DECISIONS or (is_again and _is_while(line)):
         raise not_known(variable, asked, advice)
     path.lines.add(line)
@@ -347,7 +353,7 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
         outcome, before = path.forced[number]
         if before != line:
             raise not_known(variable, asked, _OTHERWISE)
-    path.decisions.append(PathDecision(_truth(variable), outcome, not_known(variable, asked, advice), line))
+    path.decisions.append(PathDecision(truth(variable), outcome, not_known(variable, asked, advice), line))
     return outcome
 
 
@@ -384,11 +390,12 @@ def _is_while(line: UserLine | None) -> bool:
     return line is not None and linecache.getline(*line).lstrip().startswith("while ")
 
 
-def _truth(variable: Variable) -> Variable:
+def truth(variable: Variable) -> Variable:
+    """Whether a scalar is true."""
     if variable.tensor_type.dtype == "bool":
         return variable
-    truth: Variable = op_named("ne")(variable, 0)
-    return truth
+    is_true: Variable = op_named("ne")(variable, 0)
+    return is_true
 
 
 def require_no_skip(variable: Variable) -> None:

@@ -8,6 +8,7 @@ the difference but by the time it takes. Where they are not, nothing happens.
 
 from __future__ import annotations
 
+import functools
 import linecache
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,12 +24,14 @@ from esat.frontend.tracing.rolling.iterations import (
 )
 from esat.frontend.tracing.rolling.rolled_loop import RolledLoop
 from esat.frontend.tracing.rolling.skipping import FEWEST_SKIPPED, TRACED, Skipped, StateWatch
-from esat.frontend.tracing.trace import Trace, TracedInFull, current_trace
+from esat.frontend.tracing.trace import ErrorCheck, Trace, TracedInFull, current_trace
 from esat.graph.callers import user_line
+from esat.graph.registry import op_named
 from esat.graph.traversal import ancestors
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
 from esat.graph.watching import watching_nodes
+from esat.ops.index.basic import Subtensor
 
 FEWEST_STEPS = 6
 FEWEST_NODES = 128
@@ -143,10 +146,13 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
     if watch is not None and len(nodes) == TRACED:
         yield from _skipping(values, nodes, trace, watch, line)
         return
-    if path is not None and path.point() != begin:
-        reason: str | None = "it decides or checks values"
-    else:
+    reason: str | None = "it decides by values"
+    if path is None or begin is None:
         reason = _roll(nodes, trace)
+    elif (len(path.decisions), len(path.texts)) == (begin[0], begin[2]):
+        checks = path.checks[begin[1] :]
+        reason = _roll(nodes, trace, checks=checks)
+        path.checks[begin[1] :] = joined(checks) if reason is None else checks
     trace.loops.append((line, len(nodes), reason))
 
 
@@ -172,7 +178,11 @@ def _skipping(
 
 
 def _roll(
-    nodes: Sequence[Sequence[Apply]], trace: Trace, skip: Any = None, own: Sequence[Apply] = ()
+    nodes: Sequence[Sequence[Apply]],
+    trace: Trace,
+    skip: Any = None,
+    own: Sequence[Apply] = (),
+    checks: Sequence[ErrorCheck] = (),
 ) -> str | None:
     """Exchange what refers to values of iterations; why not, where that is not possible.
 
@@ -184,10 +194,13 @@ def _roll(
         Makes a :class:`Skipped` of iterations and the nodes of the last one; None where all were traced.
     own
         The nodes of the one that stands for others.
+    checks
+        Errors that iterations raise, whose conditions are exchanged too.
     """
     live = [one for one in (reference() for reference in trace.live) if one is not None]
     trace.live[:] = [reference for reference in trace.live if reference() is not None]
     read = {value for value in map(_held, live) if value is not None}
+    read |= {one.condition for one in checks if one.condition is not None}
     kept = needed([*nodes, own], read)
     if skip is None and sum(map(len, kept)) < FEWEST_NODES:
         return "it is short"
@@ -202,6 +215,9 @@ def _roll(
         return str(error).splitlines()[0]
     if skipped is not None:
         found.update((one, skipped.last(one)) for one in read & skipped.of_number)
+    for check in checks:
+        if check.condition is not None:
+            check.condition = found.get(check.condition, check.condition)
     for one in live:
         value = _held(one)
         if value is not None and value in found:
@@ -210,6 +226,26 @@ def _roll(
         if type(one) is TracedArray:
             one.look_again()
     return None if skipped is None else _left_over(live, skipped)
+
+
+def joined(checks: Sequence[ErrorCheck]) -> Sequence[ErrorCheck]:
+    """The checks of all iterations as one, where they raise the same error on the same way."""
+    first = checks[0] if checks else None
+    if first is None or any(
+        (type(one.error), one.error.args, one.depth) != (type(first.error), first.error.args, first.depth)
+        or one.condition is None
+        for one in checks
+    ):
+        return checks
+    rows: dict[Variable, Variable] = {}
+    for one in checks:
+        assert one.condition is not None
+        node = one.condition.owner
+        is_row = node is not None and isinstance(node.op, Subtensor) and node.inputs[0].ndim == 1
+        whole = node.inputs[0] if node is not None and is_row else one.condition
+        rows[whole] = whole.any() if is_row else whole
+    holds = functools.reduce(op_named("bitwise_or"), rows.values())
+    return [ErrorCheck(holds, first.error, first.depth)]
 
 
 def _left_over(live: Sequence[Any], skipped: Skipped) -> str | None:
