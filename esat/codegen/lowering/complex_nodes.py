@@ -18,7 +18,7 @@ from esat.ops.index.advanced import AdvancedSubtensor
 from esat.ops.reduction import Reduction
 from esat.records import record
 
-_FUNCTION = re.compile("exp|sin|cos|arctan2")
+_FUNCTION = re.compile("exp|sin|cos|log|arctan2")
 _FUNCTION_FLOPS = 12.0
 """Work of a function of parts of complex numbers, in additions."""
 

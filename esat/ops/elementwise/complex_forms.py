@@ -107,26 +107,37 @@ def reciprocal(real: Real, x: Parts) -> Parts:
     )
 
 
-_SCALES = {"float64": ("1e150", "1e-140", 600), "float32": ("1e18", "1e-15", 100)}
+SCALES = {"float64": ("1e150", "1e-140", 600), "float32": ("1e18", "1e-15", 100)}
 """Between the first two numbers the squares of parts neither overflow nor lose bits that count; others are
 scaled by two to this power, or one by it."""
 
 
+def scaled_root(real: Real, x: Parts) -> tuple[int, int]:
+    """The root of the sum of squares of both parts multiplied by the second result."""
+    high, low, power = SCALES[real.dtype]
+    largest = real("fmax(absolute({0}), absolute({1}))", *x)
+    scale = real(_scaling(high, low, 2.0**-power, 2.0**power), largest)
+    return real("sqrt({0} * {0} + {1} * {1})", *(real("{0} * {1}", one, scale) for one in x)), scale
+
+
+def _scaling(high: str, low: str, above: float, below: float) -> str:
+    smaller = f"select({{0}} < const({low}), const({below!r}), const(1))"
+    return f"select({{0}} > const({high}), const({above!r}), {smaller})"
+
+
 def absolute(real: Real, x: Parts) -> int:
     """The root of the sum of squares; infinite where a part is, NaN or not."""
-    high, low, power = _SCALES[real.dtype]
-    largest = real("fmax(absolute({0}), absolute({1}))", *x)
-    scaling = (
-        f"select({{0}} > const({high}), const({{1}}), select({{0}} < const({low}), const({{2}}), const(1)))"
+    root, scale = scaled_root(real, x)
+    power = SCALES[real.dtype][2]
+    back = real(
+        f"select({{0}} < const(1), const({2.0**power!r}),"
+        f" select({{0}} > const(1), const({2.0**-power!r}), const(1)))",
+        scale,
     )
-    small, large = repr(2.0**-power), repr(2.0**power)
-    scale = real(scaling.format("{0}", small, large), largest)
-    back = real(scaling.format("{0}", large, small), largest)
-    root = real("sqrt({0} * {0} + {1} * {1})", *(real("{0} * {1}", one, scale) for one in x))
     return real("select(isinf({0}) | isinf({1}), const(inf), {2} * {3})", *x, root, back)
 
 
-_SHIFTED = {"float64": ("700.0", "1.0142320547350045e+304"), "float32": ("80.0", "5.54062238439351e+34")}
+SHIFTED = {"float64": ("700.0", "1.0142320547350045e+304"), "float32": ("80.0", "5.54062238439351e+34")}
 """Real parts above the first number have it taken away; its exponential is the factor afterwards."""
 
 
@@ -134,7 +145,7 @@ def exp(real: Real, x: Parts) -> Parts:
     """As C's ``cexp`` (Annex G): large real parts overflow only where the result does, the imaginary part of
     a real number stays what it is, and next to minus infinity any angle gives zero."""
     a, b = x
-    limit, factor = _SHIFTED[real.dtype]
+    limit, factor = SHIFTED[real.dtype]
     is_large = real.is_true(f"({{0}} > const({limit})) & isfinite({{0}})", a)
     power = real(f"exp({{0}} - select({{1}}, const({limit}), const(0)))", a, is_large)
     scale = real(f"select({{0}}, const({factor}), const(1))", is_large)

@@ -8,7 +8,7 @@ import numpy as np
 
 from esat.graph.op import Array
 from esat.graph.variables import Variable
-from esat.ops.elementwise import complex_forms
+from esat.ops.elementwise import complex_forms, complex_functions
 from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.comparison import eq
 from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
@@ -44,6 +44,7 @@ log = Elementwise(
     gradient=lambda inputs, output, cotangent: [cotangent / inputs[0]],
     flops=14.0, facts=Facts(monotone="increasing"),
     formula="The natural logarithm of x",
+    complex_form=complex_functions.log,
 )  # fmt: skip
 
 log2 = Elementwise(
@@ -51,6 +52,7 @@ log2 = Elementwise(
     gradient=lambda inputs, output, cotangent: [cotangent / (inputs[0] * _LN2)],
     flops=14.0, facts=Facts(monotone="increasing"),
     formula="The logarithm of x to base 2",
+    complex_form=complex_functions.scaled_log(2.0),
 )  # fmt: skip
 
 log10 = Elementwise(
@@ -58,6 +60,7 @@ log10 = Elementwise(
     gradient=lambda inputs, output, cotangent: [cotangent / (inputs[0] * _LN10)],
     flops=14.0, facts=Facts(monotone="increasing"),
     formula="The logarithm of x to base 10",
+    complex_form=complex_functions.scaled_log(10.0),
 )  # fmt: skip
 
 log1p = Elementwise(

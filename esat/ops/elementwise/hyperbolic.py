@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from esat.graph.op import Array
+from esat.ops.elementwise import complex_functions
 from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.facts import KEEPS_SIGN, Facts
@@ -27,18 +28,21 @@ sinh = Elementwise(
     flops=18.0,
     facts=_ODD_INCREASING,
     formula="(exp(x) - exp(-x)) / 2",
+    complex_form=complex_functions.sinh,
 )
 
 cosh: Elementwise = Elementwise(
     "cosh", 1, np.cosh, floats("cosh({0})"), slope(lambda x, out: sinh(x)), flops=18.0,
     facts=Facts(parity="even", lowest=1, positive=True, overflows=True),
     formula="(exp(x) + exp(-x)) / 2",
+    complex_form=complex_functions.cosh,
 )  # fmt: skip
 
 tanh = Elementwise(
     "tanh", 1, np.tanh, floats("tanh({0})"), slope(lambda x, out: 1 - sqr(out)), flops=14.0,
     facts=replace(_ODD_INCREASING, keeps_finite=True, lowest=-1, highest=1),
     formula="sinh(x) / cosh(x)",
+    complex_form=complex_functions.tanh,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from esat.errors import DtypeError, describe
 from esat.graph.folding import constant_of
 from esat.graph.op import Array
 from esat.graph.variables import Constant, Variable
+from esat.ops.elementwise import complex_functions
 from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.code import Code, floats
 from esat.ops.elementwise.comparison import eq
@@ -131,6 +132,7 @@ sqrt = Elementwise(
     flops=5.0,
     facts=Facts(monotone="increasing", lowest=0, signs=(((POSITIVE,), POSITIVE),)),
     formula="The square root of x",
+    complex_form=complex_functions.sqrt,
 )  # fmt: skip
 
 cbrt = Elementwise(

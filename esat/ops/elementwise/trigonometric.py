@@ -9,6 +9,7 @@ import numpy as np
 
 from esat.graph.op import Array
 from esat.graph.variables import Variable
+from esat.ops.elementwise import complex_functions
 from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
@@ -24,12 +25,14 @@ sin = Elementwise(
     "sin", 1, np.sin, floats("sin({0})"), slope(lambda x, out: cos(x)), flops=12.0,
     facts=Facts(keeps_finite=True, parity="odd", lowest=-1, highest=1),
     formula="sin(x), of radians",
+    complex_form=complex_functions.turned(complex_functions.sinh),
 )  # fmt: skip
 
 cos: Elementwise = Elementwise(
     "cos", 1, np.cos, floats("cos({0})"), slope(lambda x, out: -sin(x)), flops=12.0,
     facts=Facts(keeps_finite=True, parity="even", lowest=-1, highest=1),
     formula="cos(x), of radians",
+    complex_form=complex_functions.cos,
 )  # fmt: skip
 
 
@@ -53,6 +56,7 @@ tan = Elementwise(
     "tan", 1, np.tan, floats("tan({0})"), slope(lambda x, out: 1 + sqr(out)), flops=18.0,
     facts=Facts(parity="odd"),
     formula="tan(x), of radians",
+    complex_form=complex_functions.turned(complex_functions.tanh),
 )  # fmt: skip
 
 arcsin = Elementwise(

@@ -18,7 +18,9 @@ with warnings.catch_warnings():
         dtype: np.array([complex(a, b) for a in PARTS for b in PARTS]).astype(dtype)
         for dtype in ("complex64", "complex128")
     }
-UNITS = {"exp": 4, "abs": 2, "angle": 2}
+UNITS = {"exp": 4, "abs": 2, "angle": 2, "sqrt": 2} | dict.fromkeys(
+    ("log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh"), 4
+)
 
 
 def parts(array):
@@ -138,3 +140,17 @@ def test_writes_of_complex_numbers_by_index_are_right():
         found = function(z, places)
         np.testing.assert_allclose(found[0], wanted, rtol=1e-15)
         np.testing.assert_array_equal(found[1], other)
+
+
+@pytest.mark.parametrize("dtype", POINTS)
+@pytest.mark.parametrize("name", ["log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"])
+def test_functions_are_accurate_between_the_ends(name, dtype):
+    rng = np.random.default_rng(1)
+    plain = rng.normal(size=500) + 1j * rng.normal(size=500)
+    z = np.concatenate([plain, np.exp(1j * rng.uniform(-4, 4, 500)), 1e-3 * plain, 8.0 * plain]).astype(dtype)
+    variable = esat.vector("z", dtype)
+    found = compiled([getattr(esat, name)(variable)], [variable])(z)
+    wanted = getattr(np, name)(z.astype("clongdouble"))
+    for one, other in zip(parts(found), parts(wanted), strict=True):
+        # Sizes of about 1 have logarithms that are as small as the square of what they are rounded by.
+        np.testing.assert_allclose(one, other, rtol=(300 if name == "log" else 6) * np.finfo(one.dtype).eps)
