@@ -24,10 +24,11 @@ MOST_OPERANDS = 32
 TERM_LANGUAGE = frozenset(
     [
         "Array", "Cast", "CholeskySolve", "Diag", "Diagonal", "DimShuffle", "Eigh", "Eye", "FnCommon",
-        "FnCount", "FnFactors", "FnForm", "FnHas", "FnHasFactor", "FnMeet", "FnSide", "FnSupport", "FnTerm",
-        "FnValue", "FnWord", "Form", "Forms", "In", "InvTriangular", "K", "LU", "Line",
-        "MS", "MultisetOfMS", "N", "NaryProd", "NarySum", "Output", "QR", "Reshape", "SVD",
-        "SolveSemidefinite", "SolveTriangular", "T", "Tri", "Values", "Whiten", "Words",
+        "FnCount", "FnFactors", "FnForm", "FnHas", "FnHasFactor", "FnMeet", "FnSide", "FnStaying",
+        "FnSupport", "FnTerm", "FnValue", "FnWord", "Form", "Forms", "In", "InvTriangular", "K", "LU",
+        "Line", "MS", "MultisetOfMS", "N", "NaryProd", "NarySum", "Output", "PackedSolve", "QR",
+        "Reshape", "SVD", "SolveSemidefinite", "SolveTriangular", "SupersededNaryProd",
+        "SupersededNarySum", "T", "Tri", "Values", "Whiten", "Words",
     ]
 )  # fmt: skip
 """What the language of rules means by these names."""
