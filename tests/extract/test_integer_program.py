@@ -32,7 +32,7 @@ def test_long_cycles_are_cut_off() -> None:
 def test_the_bound_holds_when_time_is_short(seed: int) -> None:
     arrays, costs, roots = random_problem(seed, 150, cyclic=0.4)
     short = choose(arrays, costs, roots, method="optimal", time_limit=0.05)
-    full = choose(arrays, costs, roots, method="optimal", time_limit=20.0)
+    full = choose(arrays, costs, roots, method="optimal")
     for selection in (short, full):
         verify_selection(arrays, costs, roots, selection)
     assert full.gap == 0.0

@@ -1,6 +1,7 @@
 """What of arguments is taken apart, and what is kept whole: objects of all makes in jitted functions."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,7 +130,8 @@ def test_what_has_no_hash_is_named():
 
 
 def _line_of(text):
-    return next(number for number, line in enumerate(open(__file__), 1) if text in line)
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
 def test_errors_of_derivatives_name_the_line_of_the_call():
