@@ -90,6 +90,7 @@ class _Index:
         for number in self._numbers:
             self._made.setdefault(values[number], []).append(number)
         self._pairs: dict[int, tuple[_Pair, int] | None] = {}
+        self._first = {value: number for number, value in reversed(list(enumerate(values)))}
 
     def _pair(self, number: int) -> tuple[_Pair, int] | None:
         """The pair that a term is, and whether the term turns its sign; None where it is no pair."""
@@ -149,8 +150,11 @@ class _Index:
     def joins(self, klass: int, operands: Sequence[Key]) -> Joins:
         """Joins of the operands of a class's e-node."""
         parts = _Parts(operands)
+        begun = sorted(self._first[value] for value, _side in operands if value in self._first)
+        if len(begun) < 2:
+            return ()
         for number in self._made.get(klass, ()):
-            for pair, side in reversed(self._below(number, parts)):
+            for pair, side in reversed(self._below(number, parts, begun[1])):
                 parts.join(pair, side)
             if parts.left == 1:
                 return parts.joins
@@ -158,14 +162,18 @@ class _Index:
             self._join_any(parts)
         return parts.joins
 
-    def _below(self, number: int, parts: _Parts) -> list[tuple[_Pair, int]]:
-        """The pair of a term and those that make its operands, as far as these are no parts; users first."""
+    def _below(self, number: int, parts: _Parts, least: int) -> list[tuple[_Pair, int]]:
+        """The pair of a term and those that make its operands, as far as these are no parts; users first.
+
+        Operands have smaller numbers: what is made of two of the parts has one above that of the second of
+        them, ``least``.
+        """
         found: list[tuple[_Pair, int]] = []
         seen: set[int] = set()
         pending = [(number, 0)]
         while pending:
             number, side = pending.pop()
-            made = None if number in seen else self._pair(number)
+            made = None if number <= least or number in seen else self._pair(number)
             if made is None:
                 continue
             seen.add(number)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import esat
+from esat.egraph.encode import encode
 from esat.egraph.rule_program import RuleProgram, program_for
 from esat.egraph.saturate import Budgets
+from esat.extract import source_order
 from esat.extract.nary import plan_product, plan_sum, plan_written
 from esat.graph import FunctionGraph, Variable
 from esat.graph.evaluate import evaluate
@@ -188,3 +190,28 @@ def test_joins_that_cost_more_are_refused() -> None:
 def test_a_difference_is_turned_around_rather_than_negated() -> None:
     (step,) = plan_written("NarySum", range(2), [MATRIX] * 2, 1, [(1, 0)])
     assert (step.op, step.left, step.right) == ("sub", 0, 1)
+
+
+def test_what_was_written_before_the_operands_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+    pair = source_order._Index._pair
+
+    def counted(index: source_order._Index, number: int) -> object:
+        looked_at.append(number)
+        return pair(index, number)
+
+    monkeypatch.setattr(source_order._Index, "_pair", counted)
+    counts = []
+    for steps in (20, 40):
+        begin = state = esat.vector("begin")
+        for _ in range(steps):
+            state = state + esat.sin(state)
+        terms = encode(FunctionGraph([begin], [state]))
+        sines = [number for number, term in enumerate(terms.terms) if term.constructor == "Sin"]
+        sums = [number for number, term in enumerate(terms.terms) if term.constructor == "Add"]
+        written = source_order.WrittenSums(terms, list(range(len(terms.terms))), [-1] * len(terms.terms))
+        looked_at.clear()
+        for place in range(3, steps):  # three operands that nobody added up
+            written.joins("NarySum", sums[place], sines[place - 2 : place + 1], 3)
+        counts.append(len(looked_at))
+    assert counts[1] <= 2.5 * counts[0], counts
