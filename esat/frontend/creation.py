@@ -8,6 +8,7 @@ import numpy as np
 
 from esat.errors import DtypeError, ParameterError, ShapeError, describe
 from esat.frontend.shaping import broadcast_arrays
+from esat.graph.callers import user_line
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
@@ -147,10 +148,12 @@ def linspace(
 
 def _spaced(name: str, start: Any, stop: Any, num: int, endpoint: bool) -> tuple[Variable, Variable]:
     """Numbers at equal distances along a new first axis, and their distance, NaN where there is none."""
+    given = num
     if isinstance(num, Variable):
         num = known_size(as_size(name, num))
     if not isinstance(num, (int, np.integer)):
-        raise DtypeError(describe(name, [f"num={num!r}"], "the number of steps is an integer that is known"))
+        reason = "the number of steps is an integer that is known, not one that is computed of arrays"
+        raise DtypeError(describe(name, [f"num={given}"], reason, user_line()))
     if num < 0:
         raise ShapeError(describe(name, [f"num={num}"], "the number of steps is negative"))
     add, sub, mul, div = (op_named(name) for name in ("add", "sub", "mul", "div"))

@@ -75,10 +75,11 @@ def is_available() -> bool:
 @functools.cache
 def scalar_types(dtype: np.dtype[Any]) -> tuple[type, ...]:
     """The types of objects that hold a number of a dtype where :data:`NUMBER` says: NumPy's, and of float64
-    Python's."""
-    if dtype.kind not in "fiub" or not is_available():
+    and complex128 Python's."""
+    if dtype.kind not in "fiubc" or not is_available():
         return ()
-    types = (dtype.type, float) if dtype == np.float64 else (dtype.type,)
+    pythons = {"float64": (float,), "complex128": (complex,)}
+    types = (dtype.type, *pythons.get(dtype.name, ()))
     samples = [type_(number) for type_ in types for number in (1, 0)]
     held = [ctypes.string_at(id(sample) + NUMBER, dtype.itemsize) for sample in samples]
     wanted = [np.array(sample, dtype).tobytes() for sample in samples]
