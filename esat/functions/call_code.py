@@ -22,16 +22,19 @@ from esat.runtime.executable import located_error
 Slow = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 Use = Callable[..., None]
 
+_SURPLUS = """
+        if more:
+            surplus(more)"""
 _SIZES = {True: " and 1 not in {0}.shape and 0 not in {0}.shape", False: ""}
 _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 _TEXT = """\
-def make(ndarray, InputError, slow, defaults, failed):
+def make(ndarray, InputError, slow, defaults, failed, surplus):
     first = None
     {dtypes} = {nones}
     programs = {{}}
 
-    def __call__(self{parameters}):
+    def __call__(self{parameters}):{surplus}
         if {are_arrays}:
             if {same_dtypes}:
                 try:
@@ -98,6 +101,7 @@ def entry_for(
         dtypes=", ".join(dtypes),
         nones=", ".join(["None"] * len(names)),
         parameters=_parameters(known),
+        surplus=_SURPLUS,
         parameters_plain="".join(f", {name}" for name in names),
         are_arrays=" and ".join(f"type({name}) is ndarray{_SIZES[symbolic].format(name)}" for name in names),
         same_dtypes=" and ".join(
@@ -113,7 +117,7 @@ def entry_for(
     exec(compile(text, f"{GENERATED}call of {remark(name)}>", "exec"), namespace)
     defaults = [one.default for one in known]
     made: tuple[Callable[..., Any], Use, Callable[[], None]] = namespace["make"](
-        np.ndarray, InputError, slow, defaults, _failed
+        np.ndarray, InputError, slow, defaults, _failed, _surplus(name, known)
     )
     made[0].__qualname__ = name
     return made
@@ -121,8 +125,8 @@ def entry_for(
 
 _NUMBERED = "dtype_"
 _TAKEN = frozenset(
-    {"self", "ndarray", "InputError", "slow", "defaults", "failed", "first", "programs", "found", "error",
-     "program", "make", "use", "clear", "__call__", "type", "Exception"}
+    {"self", "more", "surplus", "ndarray", "InputError", "slow", "defaults", "failed", "first", "programs",
+     "found", "error", "program", "make", "use", "clear", "__call__", "type", "Exception"}
 )  # fmt: skip
 
 
@@ -134,12 +138,26 @@ def _parameters(known: list[inspect.Parameter]) -> str:
         if before is not None and before.kind is one.POSITIONAL_ONLY and one.kind is not one.POSITIONAL_ONLY:
             text += ", /"
         if one.kind is one.KEYWORD_ONLY and (before is None or before.kind is not one.KEYWORD_ONLY):
-            text += ", *"
+            text += ", *more"
         text += f", {one.name}" + ("" if one.default is one.empty else f"=defaults[{place}]")
         before = one
     if before is not None and before.kind is before.POSITIONAL_ONLY:
         text += ", /"
-    return text
+    return text if known[-1].kind is inspect.Parameter.KEYWORD_ONLY else f"{text}, *more"
+
+
+def _surplus(name: str, known: list[inspect.Parameter]) -> Callable[[tuple[Any, ...]], None]:
+    """What raises Python's error of too many arguments: of a method, Python would count ``self``."""
+    places = [one for one in known if one.kind in _NAMED]
+    least = sum(one.default is one.empty for one in places)
+    count = str(len(places)) if least == len(places) else f"from {least} to {len(places)}"
+    noun = "argument" if count == "1" else "arguments"
+
+    def raise_error(more: tuple[Any, ...]) -> None:
+        given = len(places) + len(more)
+        raise TypeError(f"{name}() takes {count} positional {noun} but {given} were given")
+
+    return raise_error
 
 
 def _failed(program: Any, error: Exception) -> None:

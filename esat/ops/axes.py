@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from esat.errors import AxisError, describe
+from esat.graph.callers import user_line
 
 
 def normalize_axis(name: str, axis: Any, rank: int) -> int:
@@ -23,7 +24,7 @@ def normalize_axis(name: str, axis: Any, rank: int) -> int:
     except TypeError as error:
         raise AxisError(describe(name, [f"axis={reprlib.repr(axis)}"], "an axis is an integer")) from error
     if not -rank <= index < rank:
-        raise AxisError(describe(name, [f"axis={index}"], f"out of range for {rank} axes"))
+        raise AxisError(describe(name, [f"axis={index}"], f"out of range for {rank} axes", user_line()))
     return index % rank
 
 

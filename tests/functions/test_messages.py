@@ -1,5 +1,6 @@
 """What errors of traced functions say: whose function, which line, what to write; and whose frames."""
 
+import math
 import traceback
 
 import numpy as np
@@ -11,6 +12,7 @@ from esat.errors import (
     DtypeError,
     EsatError,
     GradientError,
+    InputError,
     ShapeError,
     TracedAttributeError,
     TracingError,
@@ -140,3 +142,50 @@ def test_numbers_and_names():
         esat.expp
     with pytest.raises(DtypeError, match="booleans; use ~"):
         esat.jit(LINES["a negative of bools"])(X)
+
+
+MISTAKES = {
+    "append": (lambda x: x.append(1.0), AttributeError, r"x\.append.*np\.append\(x, value\)"),
+    "pop": (lambda x: x.pop(), AttributeError, r"np\.delete"),
+    "a method": (lambda x: x.meann(), AttributeError, r"did you mean: mean"),
+    "a function": (lambda x: np.expp(x) + 1, AttributeError, r"numpy has no 'expp' \(did you mean: exp"),
+    "an axis": (lambda x: x.sum(axis=2), IndexError, r"sum\(axis=2\): out of range for 1 axes\n  at "),
+    "float": (lambda x: float(x) * 2, TypeError, r"shape \(4,\) is no number; x\.astype\(float\)"),
+    "a call": (lambda x: x(1), TypeError, r"an array is no function: x\[place\]"),
+    "math": (lambda x: math.sin(x) + 1.0, TypeError, r"math\.sin.*np\.sin takes each element"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_name_the_line_and_what_to_write(name):
+    function, kind, message = MISTAKES[name]
+    with pytest.raises(EsatError, match=message) as raised:
+        esat.jit(function)(np.arange(4.0))
+    assert isinstance(raised.value, kind)
+    assert "test_messages.py:" in str(raised.value)
+
+
+def test_surplus_arguments_are_counted_as_python_counts():
+    for function in (lambda x: x, lambda x, y=1.0: x, lambda x, *, k=2: x):
+        compiled = esat.jit(function)
+        compiled(np.ones(3))
+        with pytest.raises(TypeError) as raised:
+            compiled(1.0, 2.0, 3.0)
+        with pytest.raises(TypeError) as pythons:
+            function(1.0, 2.0, 3.0)
+        assert str(raised.value).rpartition(">")[2] == str(pythons.value).rpartition(">")[2]
+
+
+def test_nothing_is_equal_to_none():
+    def compared(x):
+        return x == None, x != None, x == None  # noqa: E711
+
+    for x in (np.arange(3.0), np.arange(3), np.array([np.nan, 1.0])):
+        for found, wanted in zip(esat.jit(compared)(x), compared(x), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_iterators_are_not_taken():
+    for value in ((i for i in range(3)), iter([1.0]), zip([1.0], [2.0], strict=True)):
+        with pytest.raises(InputError, match="not there in the next call; pass a list"):
+            esat.jit(lambda g: sum(g) + 0)(value)

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from esat.errors import DtypeError, describe
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.builtin_type import BuiltinType
 from esat.frontend.tracing.functions import as_symbol_array
 from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import check, is_of_numbers
+from esat.graph.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
@@ -217,7 +219,10 @@ def _single(value: Any, name: str) -> Variable:
     if type(value) is TracedNumber:
         return value.variable
     if value.size != 1:
-        raise TypeError("only length-1 arrays can be converted to Python scalars")
+        reason = (
+            f"an array of shape {value.shape} is no number; x.astype({name}) converts all of its elements"
+        )
+        raise DtypeError(describe(name, [], reason, user_line()))
     single: Variable = _variable(_numpy.reshape(value, ()) if value.ndim else value)
     if single.tensor_type.kind == "c" and name != "complex":
         raise TypeError(f"{name}() argument must be a string or a real number, not 'complex'")

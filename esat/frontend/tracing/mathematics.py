@@ -185,6 +185,9 @@ def _standing_for(name: str) -> Callable[..., Any]:
         values = [list(one) if type(one) is not tuple and _is_iterable(one) else one for one in arguments]
         if not holds_unknown([values, keywords]):
             return function(*values, **keywords)
+        if name in _OF_ONE and type(values[0]) is list:
+            reason = f"it takes a number, and this is an array; np.{name} takes each element"
+            raise DtypeError(describe(f"math.{name}", [], reason, user_line()))
         if name not in _TRACED:
             reason = "math has no such function of values that only a call knows; use one of NumPy's"
             raise DtypeError(describe(f"math.{name}", values, reason, user_line()))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import DtypeError, describe
+from esat.errors import DtypeError, TracedAttributeError, describe
 from esat.frontend.scipy_calls import call_scipy
 from esat.frontend.tracing import creation
 from esat.frontend.tracing.convert import handed_out, holds_traced, holds_unknown, settled
@@ -84,7 +84,10 @@ def attribute(module: str, name: str) -> Any:
         return importlib.import_module(OUR_NAMES[f"{module}.{name}"])
     if name.startswith("__") or not hasattr(theirs, name):
         close = ", ".join(difflib.get_close_matches(name, dir(theirs))) or "none close"
-        raise AttributeError(f"module {OUR_NAMES[module]!r} has no {name!r} (did you mean: {close})")
+        message = f"{module} has no {name!r} (did you mean: {close})"
+        if current_trace() is None or name.startswith("__"):
+            raise AttributeError(message)
+        raise TracedAttributeError(describe(f"{module}.{name}", [], message, user_line()))
     found, trace = getattr(theirs, name), current_trace()
     if trace is not None and (module == "numpy.random" or isinstance(found, types.ModuleType)):
         trace.watch()  # these may draw, or make generators that take their seeds from the system

@@ -40,6 +40,14 @@ _METHODS = (
 """Methods whose parameters are those of NumPy's functions of their names, after the array."""
 
 
+_OF_LISTS = {
+    "append": "np.append(x, value)", "extend": "np.concatenate([x, values])",
+    "insert": "np.insert(x, place, value)", "pop": "np.delete(x, -1)", "remove": "x[x != value]",
+    "index": "np.argmax(x == value)", "count": "np.sum(x == value)", "reverse": "x[::-1]",
+}  # fmt: skip
+"""Methods of lists -> what does so with arrays."""
+
+
 class TracedOperators(Traced):
     """The arithmetic that traced arrays take part in, and their methods."""
 
@@ -133,7 +141,10 @@ class TracedOperators(Traced):
             raise AttributeError(name)
         close = ", ".join(difflib.get_close_matches(name, dir(type(self)))) or "none close"
         if not hasattr(np.ndarray, name):
-            raise AttributeError(f"an array has no attribute {name!r} (did you mean: {close})")
+            instead = _OF_LISTS.get(name)
+            advice = f"did you mean: {close}" if instead is None else f"lists have it; {instead} instead"
+            reason = f"an array has no attribute {name!r} ({advice})"
+            raise TracedAttributeError(describe(f"x.{name}", [], reason, user_line()))
         reason = f"an array within a traced function has no attribute {name!r} (did you mean: {close})"
         raise TracedAttributeError(describe(name, [self.dtype], reason, user_line()))
 
@@ -180,6 +191,15 @@ def _binary(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     return operate
 
 
+def _compared(name: str, ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def operate(self: Any, other: Any) -> Any:
+        if other is None and name in ("eq", "ne"):  # which no number is
+            return _numpy.full_like(self, name == "ne", dtype=bool)
+        return ufunc(self, other)
+
+    return operate
+
+
 def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     return lambda self, other: ufunc(other, self)
 
@@ -217,7 +237,7 @@ def _define() -> None:
             setattr(TracedOperators, f"__r{name}__", _reflected(ufunc))
             setattr(TracedOperators, f"__i{name}__", _in_place(ufunc))
     for name, ufunc in _COMPARING.items():
-        setattr(TracedOperators, f"__{name}__", _binary(ufunc))
+        setattr(TracedOperators, f"__{name}__", _compared(name, ufunc))
     for name, ufunc in _UNARY.items():
         setattr(TracedOperators, f"__{name}__", _unary(ufunc))
     for name in _METHODS:

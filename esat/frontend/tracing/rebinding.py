@@ -21,7 +21,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from esat.errors import TracingError, describe
+from esat.errors import DtypeError, TracingError, describe
 from esat.frontend.tracing.arrays import TracedArray
 from esat.frontend.tracing.builtin_functions import (
     CALLED_BUILTINS,
@@ -39,6 +39,7 @@ from esat.frontend.tracing.namespace import (
     scalar_of_type,
     ufunc_of_lists,
 )
+from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.outside import Outside, is_users_file
 from esat.frontend.tracing.raising import PendingErrors
 from esat.frontend.tracing.rolling.iterated import LOOPED, rolled
@@ -138,6 +139,9 @@ class Rebinder:
             return lambda function, *rest, **named: value(self.called(function), *rest, **named)
         if kind is types.MethodType:
             return self._method(value)
+        if kind is TracedArray or kind is TracedNumber:
+            reason = "an array is no function: x[place] takes an element, and a * (b + c) multiplies"
+            raise DtypeError(describe("call", [], reason, user_line()))
         if isinstance(value, type):
             return self._class(value)
         if kind is np.ufunc:

@@ -161,6 +161,9 @@ def _object(value: Any, leaves: list[Any], where: Place, depth: int) -> Structur
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         reason = "its draws would be the same in every call; draw from an esat.random.RandomStream"
         raise InputError(f"{shown(where)}: a {type(value).__name__} is not taken: {reason}")
+    if isinstance(value, Iterator):
+        reason = "what goes through it once is not there in the next call; pass a list or an array"
+        raise InputError(f"{shown(where)}: a {type(value).__name__} is not taken: {reason}")
     if isinstance(value, slice):
         attributes: dict[str, Any] | None = {"start": value.start, "stop": value.stop, "step": value.step}
     else:
