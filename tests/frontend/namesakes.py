@@ -16,7 +16,7 @@ import esat
 OF_SCIPY = (
     "cosm1", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma", "gammaln", "i0e",
     "i1", "i1e", "j0", "j1", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "polygamma",
-    "psi", "softmax", "xlogy", "betainc", "betaln", "gammainc", "gammaincc",
+    "psi", "softmax", "xlogy", "beta", "betainc", "betaln", "gammainc", "gammaincc",
 )  # fmt: skip
 OF_SCIPY_LINALG = ("block_diag", "cho_solve", "expm", "lu", "solve_triangular")
 

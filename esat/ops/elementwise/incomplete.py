@@ -223,6 +223,20 @@ betaln: Elementwise = Elementwise(
 )
 
 
+def _beta_gradient(
+    inputs: Sequence[Variable], output: Variable, cotangent: Variable
+) -> Sequence[Variable | None]:
+    a, b = inputs
+    both, scaled = digamma(a + b), cotangent * output
+    return [scaled * (digamma(a) - both), scaled * (digamma(b) - both)]
+
+
+# gamma(a) gamma(b) / gamma(a + b).
+beta = Elementwise(
+    "beta", 2, Special("beta"), floats("beta({0}, {1})"), _beta_gradient, special("beta"), flops=200.0
+)
+
+
 def _betainc_gradient(
     inputs: Sequence[Variable], output: Variable, cotangent: Variable
 ) -> Sequence[Variable | None]:
@@ -248,6 +262,7 @@ betainc = Elementwise(
 )
 
 OPS: tuple[Elementwise, ...] = (
+    beta,
     betaln,
     gammainc,
     gammaincc,

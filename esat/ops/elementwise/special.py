@@ -151,6 +151,19 @@ polygamma: Elementwise = Elementwise(
     formula="The derivative of digamma of order x1, at x2",
 )  # fmt: skip
 
+# The logarithm of gamma that is continuous in the complex plane but for the negative real axis. Of a real
+# number it is NaN where gamma is negative.
+loggamma = Elementwise(
+    "loggamma", 1, Special("loggamma"), None, slope(lambda x, out: digamma(x)), special_complex("loggamma"),
+    flops=150.0,
+)  # fmt: skip
+
+# Faddeeva's function exp(-z**2) erfc(-i z), of complex numbers always.
+wofz = Elementwise(
+    "wofz", 1, Special("wofz"), None, slope(lambda z, out: _TWO_OVER_ROOT_PI * 1j - 2 * z * out),
+    SciPyLoops("wofz", ("complex128", "complex64")), flops=250.0,
+)  # fmt: skip
+
 # ---- Bessel functions, of the first kind (j) and modified (i)
 
 
@@ -215,6 +228,8 @@ OPS: tuple[Elementwise, ...] = (
     gammaln,
     digamma,
     polygamma,
+    loggamma,
+    wofz,
     i0,
     i0e,
     i1,

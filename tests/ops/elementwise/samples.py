@@ -35,6 +35,8 @@ _RANGES: dict[str, tuple[tuple[float, float], ...]] = {
     "log1p": ((-0.8, 3),),
     "gamma": ((0.3, 3),),
     "gammaln": ((0.3, 3),),
+    "loggamma": ((0.3, 3),),
+    "beta": ((0.3, 3), (0.3, 3)),
     "digamma": ((0.5, 3),),
     "polygamma": ((2, 2), (0.5, 3)),
     "pow": ((0.3, 2), (-2, 2)),

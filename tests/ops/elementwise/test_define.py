@@ -192,7 +192,7 @@ def test_records(op):
     assert op.typing in ("same", "bool", "real", "fill")
     assert len(op.operand_typing) == op.arity
     assert op.gradient == "zero" or callable(op.gradient)
-    assert op.needs_floats == (op.admits("int64") in ("float32", "float64"))
+    assert op.needs_floats == (op.admits("int64") in ("float32", "float64", "complex128"))
     work = op.work([(2, 3)] * op.arity, [(2, 3)], [8] * (op.arity + 1))
     assert (work.flops, work.bytes, work.calls) == (6 * op.flops, 48 * (op.arity + 1), 0)
 
