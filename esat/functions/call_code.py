@@ -26,7 +26,7 @@ _SURPLUS = """
         if more:
             surplus(more)"""
 _SIZES = {True: " and 1 not in {0}.shape and 0 not in {0}.shape", False: ""}
-_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 _TEXT = """\
 def make(ndarray, InputError, slow, defaults, failed, surplus):
@@ -110,8 +110,8 @@ def entry_for(
         their_dtypes=", ".join(f"{name}.dtype" for name in names),
         names=", ".join(names),
         key=", ".join(f"{name}.dtype, {name}.shape" for name in names),
-        positional="".join(f"{one.name}, " for one in known if one.kind in _NAMED),
-        keywords=", ".join(f"{one.name!r}: {one.name}" for one in known if one.kind not in _NAMED),
+        positional="".join(f"{one.name}, " for one in known if one.kind in NAMED),
+        keywords=", ".join(f"{one.name!r}: {one.name}" for one in known if one.kind not in NAMED),
     )
     namespace: dict[str, Any] = {}
     exec(compile(text, f"{GENERATED}call of {remark(name)}>", "exec"), namespace)
@@ -148,7 +148,7 @@ def _parameters(known: list[inspect.Parameter]) -> str:
 
 def _surplus(name: str, known: list[inspect.Parameter]) -> Callable[[tuple[Any, ...]], None]:
     """What raises Python's error of too many arguments: of a method, Python would count ``self``."""
-    places = [one for one in known if one.kind in _NAMED]
+    places = [one for one in known if one.kind in NAMED]
     least = sum(one.default is one.empty for one in places)
     count = str(len(places)) if least == len(places) else f"from {least} to {len(places)}"
     noun = "argument" if count == "1" else "arguments"

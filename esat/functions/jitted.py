@@ -18,7 +18,7 @@ from esat.frontend.tracing.conditions import NumberCondition
 from esat.frontend.tracing.convert import holds_traced
 from esat.frontend.tracing.trace import SizesAsked, ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
-from esat.functions.call_code import Use, entry_for
+from esat.functions.call_code import NAMED, Use, entry_for
 from esat.functions.guards import Guard, guard_for, is_array, known_of
 from esat.functions.tracebacks import shown
 from esat.functions.traced_calls import on_variables, trace_call
@@ -205,11 +205,11 @@ class Jitted(Generic[P, R]):
         self._options = static, mode, donate, shapes
         name = getattr(f, "__qualname__", None) or type(f).__name__
         self._settings = Settings(mode, shapes == "symbolic", name.replace("<locals>.", ""))
-        self._signature = signature
-        parameters = [] if signature is None else signature.parameters.values()
+        self._signature, self._use, self._forget = signature, use, forget
+        parameters = [] if signature is None else list(signature.parameters.values())
         self._names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL]
+        self._places = len(parameters) if all(one.kind in NAMED for one in parameters) else -1
         self._static, self._donate = frozenset(static), frozenset(donate)
-        self._use, self._forget = use, forget
         self._lock = threading.RLock()
         self.clear()
         tell_of_changes(self)
@@ -278,7 +278,8 @@ class Jitted(Generic[P, R]):
         self, arguments: tuple[Any, ...], keywords: dict[str, Any]
     ) -> tuple[Structure, list[Any], dict[str, range]]:
         """The arguments of a call as structure and leaves, and which leaves those of a name have."""
-        if self._signature is not None and (keywords or self._static or self._donate):
+        is_bound = not keywords and (len(arguments) == self._places or not (self._static or self._donate))
+        if self._signature is not None and not is_bound:
             bound = self._signature.bind(*arguments, **keywords)
             arguments, keywords = bound.args, bound.kwargs
         names = self._names
@@ -288,9 +289,8 @@ class Jitted(Generic[P, R]):
         for place, value in enumerate(arguments):
             name = names[place] if place < len(names) else f"argument {place}"
             parts.append(self._part(name, value, leaves, places))
-        given = tuple(keywords)
-        named_parts = tuple(self._part(name, keywords[name], leaves, places) for name in given)
-        structure = ("tuple", tuple, (("tuple", tuple, tuple(parts)), ("dict", dict, given, named_parts)))
+        named = tuple(self._part(name, keywords[name], leaves, places) for name in keywords)
+        structure = ("tuple", tuple, (("tuple", tuple, tuple(parts)), ("dict", dict, tuple(keywords), named)))
         return structure, leaves, places
 
     def _part(self, name: str, value: Any, leaves: list[Any], places: dict[str, range]) -> Structure:
