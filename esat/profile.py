@@ -159,6 +159,7 @@ class Profile:
 
     def add_call(self, seconds: float) -> None:
         """Count one measured call."""
+        instance_of("add_call", "seconds", seconds, float)
         self.calls += 1
         self.call_seconds += seconds
         self._recent.append(seconds)
