@@ -3,6 +3,10 @@
 A local optimizer looks at a node, and through it at the nodes of its operands. So there is a node for each
 e-node of an op that it tracks: one over the cheapest forms of its operands, and one more for each other form
 of an operand.
+
+Two kinds are asked. Users' local optimizers are Python, which may look at anything. Those that compute parts
+of results from parts of operands depend on what rules cannot say: on items and sizes, and on whether the
+whole is read elsewhere, without which each part of an array would get a copy of all that it is computed from.
 """
 
 from __future__ import annotations
