@@ -475,3 +475,25 @@ def test_places_that_a_call_tells_are_found_natively(name, dtype):
     for numbers in [(3, 0), (0, 4)]:
         with pytest.raises(IndexingError, match="out of"):
             function(m, *(np.array(one, dtype) for one in numbers))
+
+
+COLUMNS = {
+    "parts": lambda m, n: m[:, ::2] @ n[0, ::2],
+    "a transposed part": lambda m, n: n[:, ::2].T @ m[:, :1],
+    "reversed": lambda m, n: m[::-1].T @ n[::-1, 3:4],
+    "both reversed": lambda m, n: m[:, ::-1] @ n.T[::-1, :1],
+    "rows apart": lambda m, n: m[:, 1:5] @ n[1, 1:5],
+    "columns apart": lambda m, n: m.T[1:5] @ n[:, 2],
+}
+
+
+@pytest.mark.parametrize("shape", [(13, 17), (40, 33), (100, 64)])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_products_with_one_column_are_the_drivers_to_the_last_bit(name, shape):
+    function = esat.compile(esat.Graph([M, N], [COLUMNS[name](M, N)]))
+    m, n = np.random.default_rng(0).normal(size=(2, *shape))
+    for _ in range(60):
+        found = function(m, n)
+    assert way_of(function) in NATIVE
+    np.testing.assert_array_equal(found, by_driver(function, m, n))
+    np.testing.assert_allclose(found, COLUMNS[name](m, n), rtol=1e-11)

@@ -29,7 +29,7 @@ from esat.codegen.ground.blas_library import (
 from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.ground.target import Target
 from esat.codegen.matmul.shared_products import share_product, share_vector_product
-from esat.codegen.matmul.small_products import product_pointers
+from esat.codegen.matmul.small_products import order_of, product_pointers
 from esat.codegen.matmul.structured import Routine
 from esat.codegen.matmul.unrolled_products import unrolled_plan
 from esat.codegen.threads import granted_threads
@@ -96,9 +96,9 @@ def _small_product(
 def product_routine(node: Apply, threads: int | None, target: Target) -> Routine:
     """The routine ``(left, right, output)`` of a product of matrices, or of batches of them.
 
-    Sizes are seen at each call: small products are code of their own. For others the types decide: a matrix
-    times a matrix, a column or a row; batches of them; a batch times one matrix, which is one product of the
-    stacked rows.
+    Sizes are seen at each call, as native functions see them: small products are code of their own, others a
+    matrix times a matrix, a column or a row. Types tell batches of them, and a batch times one matrix, which
+    is one product of the stacked rows.
     """
     if node.inputs[0].tensor_type.dtype not in ("float32", "float64"):
         return _library_routine(node, threads)
@@ -110,12 +110,8 @@ def _library_routine(node: Apply, threads: int | None) -> Routine:
     letter = LETTERS.get(left.dtype)
     if letter is None:
         return _numpy_product
-    if left.ndim == 2 and left.broadcastable[0] and not right.broadcastable[1]:
-        return functools.partial(_row_times, blas_function(f"{letter}gemv"), threads)
-    if right.broadcastable[-1]:
-        multiply = functools.partial(times_column, blas_function(f"{letter}gemv"), threads)
-    else:
-        multiply = functools.partial(_product, blas_function(f"{letter}gemm"), threads)
+    functions = blas_function(f"{letter}gemm"), blas_function(f"{letter}gemv")
+    multiply = functools.partial(_product, *functions, threads)
     if left.ndim == 2:
         return multiply
     return functools.partial(_stacked_product, multiply) if all(right.broadcastable[:-2]) else _numpy_product
@@ -193,10 +189,22 @@ def _matrix_vector(
     if matrix.size >= HANDED_TO_NUMPY:
         _numpy_matrix_vector(alpha, matrix, vector, beta, output)
         return
-    transposed = matrix.flags.c_contiguous
-    stored = matrix.T if transposed else matrix
+    stored, transposed = _by_columns(matrix)
     with (matrix.size >= WOKEN_FROM_VECTOR and one_thread()) or _AS_IT_IS:
         gemv(alpha, stored, vector, beta, output, 0, 1, 0, 1, int(transposed), 1)
+
+
+def _by_columns(matrix: Array) -> tuple[Array, bool]:
+    """A matrix, or its transpose, by columns, and which it is: as native functions have it, whose sums of
+    products are in another order for the one than for the other. What lies in neither order is copied by
+    rows."""
+    if matrix.flags.c_contiguous:
+        return matrix.T, True
+    down, across = (stride // matrix.itemsize for stride in matrix.strides)
+    order = order_of(matrix.shape, (down, across))
+    if order is not None and order[0] == "F":
+        return matrix, False
+    return np.ascontiguousarray(matrix).T, True
 
 
 def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float, output: Array) -> None:
@@ -215,7 +223,15 @@ def _numpy_matrix_vector(alpha: float, matrix: Array, vector: Array, beta: float
             np.add(output, product, out=output)
 
 
-def _product(gemm: Routine, threads: int | None, left: Array, right: Array, output: Array) -> None:
+def _product(
+    gemm: Routine, gemv: Routine, threads: int | None, left: Array, right: Array, output: Array
+) -> None:
+    if right.shape[1] == 1:
+        times_column(gemv, threads, left, right, output)
+        return
+    if left.shape[0] == 1:
+        _row_times(gemv, threads, left, right, output)
+        return
     multiplications = left.shape[0] * right.size
     if multiplications < HANDED_TO_NUMPY or left.shape[1] == 1:
         with (multiplications >= WOKEN_FROM and one_thread()) or _AS_IT_IS:
