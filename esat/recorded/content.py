@@ -330,6 +330,7 @@ def _read_specification(
 
 
 def _routine_address(package: Any, name: Any) -> int:
+    from esat.codegen.ground.scalar_loops import ScalarLoop
     from esat.codegen.matmul.looped_systems import LoopedSystem
     from esat.codegen.matmul.small_products import address_named
     from esat.codegen.matmul.unrolled_products import UnrolledProduct
@@ -337,7 +338,7 @@ def _routine_address(package: Any, name: Any) -> int:
 
     for kind in (
         *(UnrolledProduct, UnrolledSystem, LoopedSystem),
-        *(StableSort, RunningLine, SortedSearch, DrawLine, IntegersLine),
+        *(StableSort, RunningLine, SortedSearch, DrawLine, IntegersLine, ScalarLoop),
     ):
         if package == kind.__name__:
             return kind(*name).address()

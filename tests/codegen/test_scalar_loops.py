@@ -10,6 +10,8 @@ from esat.codegen.ground.scalar_loops import scalar_loop
 from esat.graph import FunctionGraph
 from esat.ops.loops.parts import LoopParts
 from esat.ops.loops.record import Scan
+from esat.recorded.content import NativeRecord, decoded, encoded, packed, unpacked
+from esat.runtime.direct import recipe_in_one_thread
 
 OPS = {
     "add": lambda a, b: a + b,
@@ -94,6 +96,20 @@ def test_a_variance_recurrence_is_one_function():
     assert found == pytest.approx(garch(0.05, 0.1, 0.85, r), rel=1e-12)
     (loop,) = [node.op for node in compiled.latest.optimized.apply_nodes if isinstance(node.op, Scan)]
     assert scalar_loop(loop) is not None
+
+
+def test_a_recorded_program_finds_its_loop():
+    rows = esat.tensor(dtype="float64", shape=(9,))
+    graph = esat.Graph([rows], esat.scan(lambda c, x: (0.25 * c + x / 3.0, c), 0.5, rows))
+    function, given = esat.compile(graph), np.arange(9.0)
+    wanted, calls = function(given), function._calls
+    recipe = recipe_in_one_thread(calls.program, calls.table, ((9,),))
+    content, code = encoded(recipe)
+    assert any("ScalarLoop" in str(step) for step in content["steps"])
+    (back,) = unpacked(memoryview(packed([NativeRecord(((9,),), (), False, None, content, code)])))
+    found = decoded(back.recipe, back.code).function(lambda *_: "otherwise")(given)
+    for own, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(own, other)
 
 
 def test_loops_of_other_values_have_steps():
