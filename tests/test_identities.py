@@ -71,7 +71,7 @@ def test_the_gradient_of_the_logistic_loss_is_the_residual() -> None:
     ]
     # Where the labels are certain, p - y has no digits left in float64; both programs agree elsewhere.
     accurate = esat.compile(graph)
-    assert any("Sigmoid" in str(finding) for finding in accurate.report.saturation.findings)
+    assert any("sigmoid" in str(finding) for finding in accurate.report.saturation.findings)
     rng = np.random.default_rng(0)
     values = rng.normal(size=(30, 4)), rng.uniform(0.0, 1.0, 30), rng.normal(size=4)
     residual = 1 / (1 + np.exp(-values[0] @ values[2])) - values[1]

@@ -16,6 +16,9 @@ That a difference is zero is found by computing modulo a prime with random value
 as written on purpose where a number is subtracted again from a sum of itself;
 ``(x - 1)**2 - (x**2 - 2*x + 1)``, which is zero as well, does no such thing. So does adding
 and subtracting a constant that leaves no fractional digits, which rounds.
+
+Arithmetic whose result is rounded to a whole number stays, too: its last bit decides which one that is. Of
+``(x * 255 / x.max()).astype("uint8")`` the largest element is 255, but may be 254 by ``x * (255 / x.max())``.
 """
 
 from __future__ import annotations
@@ -28,23 +31,25 @@ import numpy as np
 
 from esat.classic.global_optimizers import FromFunctionOptimizer
 from esat.egraph.uniform import value_of
-from esat.graph import Apply, FunctionGraph, TensorType, Variable
+from esat.graph import Apply, Family, FunctionGraph, TensorType, Variable
 from esat.ops.as_written import AsWritten
+from esat.ops.cast import Cast
 from esat.ops.dimshuffle import DimShuffle
 
 _PRIME = 2**127 - 1
 _SUMS = ("add", "sub")
 _ARITHMETIC = (*_SUMS, "neg", "mul", "sqr", "div")
+_CHOOSING = ("clip", "maximum", "minimum", "fmax", "fmin", "abs", "switch")
+_ROUNDING = ("floor", "ceil", "trunc", "rint", "floor_div", "mod", "fmod")
 
 
 def keep_compensations(graph: FunctionGraph) -> None:
-    """Hide the arithmetic of error-free transformations from rules."""
+    """Hide the arithmetic of error-free transformations, and of what is rounded to whole numbers."""
+    kept = {part for node in graph.apply_nodes if _makes_whole(node) for part in _rounded(node)}
     subtracts_again = {node for node in graph.apply_nodes if _subtracts_again(node)}
-    if not subtracts_again:
-        return
-    residues = _residues(graph)
-    kept = {part for node in subtracts_again if _rounds(node) for part in _arithmetic_below(node, 1)}
-    for node in graph.apply_nodes:
+    residues = _residues(graph) if subtracts_again else {}
+    kept |= {part for node in subtracts_again if _rounds(node) for part in _arithmetic_below(node, 1)}
+    for node in graph.apply_nodes if subtracts_again else ():
         if _is_sum(node) and residues[node.outputs[0]] == 0 and node.inputs[0] is not node.inputs[1]:
             below = set(_arithmetic_below(node))
             if not below.isdisjoint(subtracts_again):
@@ -68,6 +73,28 @@ def release_compensations(graph: FunctionGraph) -> None:
 def _is_sum(node: Apply) -> bool:
     type = node.outputs[0].type
     return node.op.name in _SUMS and isinstance(type, TensorType) and type.kind == "f"
+
+
+def _makes_whole(node: Apply) -> bool:
+    """Whether a node makes whole numbers of floats."""
+    if isinstance(node.op, Cast):
+        return node.outputs[0].tensor_type.kind in "iu" and node.inputs[0].tensor_type.kind == "f"
+    return node.op.name in _ROUNDING and node.outputs[0].tensor_type.kind == "f"
+
+
+def _rounded(node: Apply) -> Iterator[Apply]:
+    """The arithmetic that computes what a node rounds, also of elements that are chosen and moved before."""
+    pending, seen = [node], {node}
+    while pending:
+        for operand in pending.pop().inputs:
+            below = operand.owner
+            if below is None or below in seen:
+                continue
+            seen.add(below)
+            if below.op.name in _ARITHMETIC:
+                yield from _arithmetic_below(below)
+            elif below.op.name in _CHOOSING or below.op.family in (Family.VIEW, Family.INDEX):
+                pending.append(below)
 
 
 def _subtracts_again(node: Apply) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from esat.egraph.terms import TermGraph
 from esat.graph.types import DTYPES
+from esat.ops.as_written import AsWritten
 from esat.rules.macros import permutation_axes, permutation_input_rank
 
 
@@ -27,6 +28,9 @@ def form_text(name: str, attributes: Sequence[int | float], shown: Sequence[str]
         return f"({start}{''.join(inverse + part for part in under)})"
     if name == "DimShuffle":
         return f"{shown[0]}{_rearranged(int(attributes[0]))}"
+    if name.startswith("AsWritten"):
+        hidden = terms.opaque[int(attributes[-1])].op
+        name = hidden.op.constructor if isinstance(hidden, AsWritten) else name
     return call_text(name, attributes, shown)
 
 

@@ -196,3 +196,26 @@ def test_sums_that_cancel_without_purpose_still_do():
     for expression in ((x + y) - x, (x - 1) ** 3 - (x**3 - 3 * x**2 + 3 * x - 1), (x * y + x) - x * (y + 1)):
         nodes = esat.compile(esat.Graph([x, y], [expression], on_unused_input="ignore")).optimized.toposort()
         assert not [node for node in nodes if node.op.name in ("add", "sub", "mul", "pow")]
+
+
+ROUNDED: dict[str, Callable[[Any, Any], Any]] = {
+    "cast": lambda m, x: (x * 255 / x.max()).astype("uint8"),
+    "clipped": lambda m, x: m.clip(x * 255 / x.max(), 0, 255).astype("int64"),
+    "part": lambda m, x: (x / x.max() * 7)[1:].astype("int32"),
+    "floor": lambda m, x: m.floor(x * 0.1 / 0.3 - x * 0.2),
+    "remainder": lambda m, x: m.mod(x * 3 / 7 + x, 0.25),
+    "floor division": lambda m, x: (x * 10 / 3) // 0.1,
+    "rounded": lambda m, x: m.rint(x * 5 / x.max()),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.parametrize("mode", ["fast_run", "greedy", "unsafe", "o1"])
+def test_what_is_rounded_to_whole_numbers(name, mode):
+    """The last bit decides which whole number it is, for the largest element at least."""
+    x = esat.vector("x")
+    f = esat.compile(esat.Graph([x], ROUNDED[name](esat, x)), mode)
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        values = np.round(random.uniform(0.1, 1.0, size=9), 2) * random.choice([1.0, 0.7, 3.1])
+        np.testing.assert_array_equal(f(values), ROUNDED[name](np, values))
