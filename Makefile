@@ -30,7 +30,7 @@ docs: .docs-env/.created
 
 # Examples in docstrings, one call of each function, and the code in README and pages.
 doctest: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist worksteal tests/test_documentation.py
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/documents/test_documentation.py
 
 # Builds sdist and wheel, and tries the wheel in an empty environment.
 wheel-check: $(VENV)/.created
@@ -39,7 +39,7 @@ wheel-check: $(VENV)/.created
 # The page of save_html in headless Chromium, which this installs on Debian where it is missing.
 browser-check: $(VENV)/.test
 	command -v chromium chromium-browser google-chrome || apt-get install -y --no-install-recommends chromium
-	$(BIN)/python -m pytest tests/drawing/test_browser.py
+	$(BIN)/python -m pytest tests/tools/drawing/test_browser.py
 
 # The files that tests compare the source of kernels with.
 kernels: $(VENV)/.test

@@ -26,15 +26,15 @@ import numpy as np
 from numba.core import types
 
 import esat
+from esat.base.storage import DiskStore
 from esat.codegen.cache import CacheWarning, KernelCache
-from esat.egraph.encode import encode
-from esat.egraph.rule_program import program_for
-from esat.egraph.schedule import Budgets
+from esat.egraph.language.encode import encode
+from esat.egraph.preparation.rule_program import program_for
+from esat.egraph.saturation.schedule import Budgets
 from esat.extract.kept_graphs import KeptGraphs
 from esat.optimize.search import saturated
 from esat.rules import RULES
-from esat.rules.query import Query
-from esat.storage import DiskStore
+from esat.rules.language.query import Query
 
 ARRAY = types.float64[::1]
 SIGNATURE = types.void(ARRAY, ARRAY)

@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import esat
-from esat.accuracy.judge import judged
-from esat.egraph.rule_program import RuleProgram, program_for
-from esat.egraph.schedule import Budgets
+from esat.egraph.preparation.rule_program import RuleProgram, program_for
+from esat.egraph.saturation.schedule import Budgets
+from esat.extract.accuracy.judge import judged
 from esat.graph import FunctionGraph, Variable
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.optimize.optimizer import optimize
 from esat.rules import RULES
-from esat.rules.query import Query
+from esat.rules.language.query import Query
 
 Form = Callable[[Any, Any, Any], Any]
 """A function of a namespace and two operands."""

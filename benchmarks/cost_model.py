@@ -22,14 +22,14 @@ import scipy.sparse
 
 import esat
 from esat import codegen, sparse
-from esat.calibration import calibrate, seconds_of
-from esat.extract.cost import CostModel
-from esat.extract.machine import machine_profile
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import machine_profile
 from esat.graph import Op
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
 from esat.ops.sparse.record import EXPECTED_DENSITY
-from esat.phases.fusion import fuse
-from esat.phases.price import plan_seconds
+from esat.phases.fusing.fusion import fuse
+from esat.phases.fusing.price import plan_seconds
+from esat.tools.calibration import calibrate, seconds_of
 
 Shape = tuple[int, ...]
 TARGET = 0.95

@@ -32,14 +32,14 @@ from benchmarks.peers.esat_contender import executable
 from esat import Mode
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Kernel
-from esat.gpu import kernels as device_kernels
 from esat.gpu.device import Device
-from esat.gpu.launches import STORED_AS, VECTOR_BYTES, Launch, LaunchVariant
+from esat.gpu.kernel_text import kernels as device_kernels
+from esat.gpu.kernel_text.launches import STORED_AS, VECTOR_BYTES, Launch, LaunchVariant
 from esat.gpu.printing import print_launches
 from esat.gpu.printing.variants import is_too_long
 from esat.gpu.toolchain import Cubin, Toolchain, default_toolchain
-from esat.phases.group import Group
-from esat.runtime.kernel_calls import LoweredGroups
+from esat.phases.fusing.group import Group
+from esat.runtime.printed.kernel_calls import LoweredGroups
 
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 LOOKED_INTO = (9, 0)

@@ -22,20 +22,20 @@ import numpy as np
 
 import esat
 from benchmarks.saturation import random_chains
-from esat.egraph.encode import encode
-from esat.egraph.rule_program import program_for
-from esat.egraph.schedule import Budgets
+from esat.egraph.language.encode import encode
+from esat.egraph.preparation.rule_program import program_for
+from esat.egraph.saturation.schedule import Budgets
 from esat.errors import EsatWarning
-from esat.extract.choose import choose
-from esat.extract.class_values import Hints
-from esat.extract.cost import CostModel
-from esat.extract.expected_shapes import hints_of
+from esat.extract.choice.choose import choose
 from esat.extract.extraction import SaturatedGraph, extract
-from esat.extract.machine import machine_profile
+from esat.extract.prices.class_values import Hints
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.expected_shapes import hints_of
+from esat.extract.prices.machine import machine_profile
 from esat.graph import FunctionGraph
 from esat.optimize.search import saturated
 from esat.rules import RULES
-from esat.rules.query import Query
+from esat.rules.language.query import Query
 
 TARGET_RATIO = 1.01
 TARGET_SHARE = 0.05

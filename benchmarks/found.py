@@ -25,7 +25,7 @@ from benchmarks.found_cases import FINDABLES, KINDS, Findable
 from benchmarks.found_work import work
 from benchmarks.peers.client import ROOT
 from benchmarks.peers.environments import interpreter_of
-from esat.graph.evaluate import computed
+from esat.graph.algorithms.evaluate import computed
 
 RESULTS = ROOT / "benchmarks" / "results" / "found.txt"
 MODES = {"esat": "fast_run", "greedy": "greedy"}

@@ -2,7 +2,7 @@
 
 Run ``python -m benchmarks.fusion_pricing``. Each graph is compiled as always. Then single changes of the
 choice are tried, those that single prices think nearly as good first; each is decoded and fused, and kept
-if the plan's predicted time falls (``esat.extract.refine``). Shown are the predicted times of the plan
+if the plan's predicted time falls (``esat.extract.choice.refine``). Shown are the predicted times of the plan
 before and after, the measured times of both programs, taken in turns, and what the search itself took.
 
 Two shared cores, with other work on both: the plan's price falls by 3.7 % (logistic regression), 1.4 %
@@ -26,14 +26,14 @@ import numpy as np
 
 import esat
 from esat import codegen
-from esat.extract.cost import CostModel
+from esat.extract.choice.refine import refine, single_moves
+from esat.extract.choice.selection import Selection
 from esat.extract.decode import decode
 from esat.extract.extraction import Extraction
-from esat.extract.refine import refine, single_moves
-from esat.extract.selection import Selection
+from esat.extract.prices.cost import CostModel
 from esat.graph import FunctionGraph, Variable
-from esat.phases.fusion import fuse
-from esat.phases.price import plan_seconds
+from esat.phases.fusing.fusion import fuse
+from esat.phases.fusing.price import plan_seconds
 
 SLACK = 0.5e-6
 """Seconds that a candidate may cost more by single prices."""

@@ -25,7 +25,7 @@ from esat.codegen.vector_math.reduction import (
     reassociating_multiply_add,
 )
 from esat.graph import FunctionGraph, Variable
-from esat.phases.group import Group
+from esat.phases.fusing.group import Group
 
 ROUNDS = 25
 Array = Any

@@ -10,9 +10,9 @@ import argparse
 from pathlib import Path
 
 from benchmarks.vector_math import machine
-from esat.calibration import busy_seconds_of
 from esat.codegen.ground.host import untuned_host
-from esat.kernel_tuning import measurements, relative_times
+from esat.tools.calibration import busy_seconds_of
+from esat.tools.kernel_tuning import measurements, relative_times
 
 
 def table() -> str:

@@ -31,7 +31,7 @@ from benchmarks.peers.match import Contest, Settings
 from benchmarks.peers.plot import draw
 from benchmarks.peers.record import Limits, Record, Run, load, save
 from benchmarks.peers.table import line, table
-from esat.storage import digest_of, digest_of_sources
+from esat.base.storage import digest_of, digest_of_sources
 
 RESULTS = ROOT / "benchmarks" / "results"
 

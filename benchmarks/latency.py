@@ -31,9 +31,9 @@ import numpy as np
 import esat
 from benchmarks.peers.cases import CASES
 from benchmarks.peers.esat_contender import executable
-from esat.calibration import seconds_of
+from esat.base.storage.store import DIRECTORY_VARIABLE
 from esat.graph import Variable
-from esat.storage.store import DIRECTORY_VARIABLE
+from esat.tools.calibration import seconds_of
 
 PARTS = ("start", "compile", "call")
 ELEMENTS = 100

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import esat
+from esat.base.storage.store import DIRECTORY_VARIABLE
 from esat.graph import Variable
-from esat.storage.store import DIRECTORY_VARIABLE
 
 _UNARY = (esat.exp, esat.sin, esat.tanh, esat.sqrt, esat.log1p, esat.cos, esat.abs, esat.floor)
 FIRST = 100

@@ -35,12 +35,12 @@ from benchmarks.peers.esat_contender import differentiated
 from benchmarks.peers.match import Contest, Settings
 from benchmarks.peers.model_cases import MODELS, Model
 from benchmarks.peers.record import Record, geometric_mean
-from esat.calibration import seconds_of
-from esat.extract.cost import CostModel
-from esat.extract.machine import machine_profile
-from esat.phases.price import plan_seconds
+from esat.base.storage.store import DIRECTORY_VARIABLE
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import machine_profile
+from esat.phases.fusing.price import plan_seconds
 from esat.runtime import Executable
-from esat.storage.store import DIRECTORY_VARIABLE
+from esat.tools.calibration import seconds_of
 
 HAND = "handwritten"
 PEERS = ("jax", "pytensor", HAND)

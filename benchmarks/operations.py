@@ -20,7 +20,7 @@ import numpy as np
 import esat
 from benchmarks.peers.record import geometric_mean
 from esat.graph.registry import registered_ops
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.reduction import REDUCERS, Reducer, Reduction
 
 Array = Any

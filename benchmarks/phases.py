@@ -18,15 +18,15 @@ from math import log
 
 import esat
 from esat import codegen
+from esat.base.collection import without_old_objects
 from esat.classic import TopoOptimizer, local_optimizer
-from esat.collection import without_old_objects
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.ops.index.basic import IncSubtensor
-from esat.phases.destroy import DestroyHandler
-from esat.phases.effects import Permissions
-from esat.phases.fusion import fuse
-from esat.phases.inplace import work_in_place
-from esat.phases.memory_plan import plan_memory
+from esat.phases.fusing.fusion import fuse
+from esat.phases.memory.destroy import DestroyHandler
+from esat.phases.memory.effects import Permissions
+from esat.phases.memory.inplace import work_in_place
+from esat.phases.memory.memory_plan import plan_memory
 from esat.phases.shape_values import ShapeFacts
 
 TARGET_SECONDS = 1.0

@@ -19,19 +19,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import esat
-from esat.egraph.encode import encode
 from esat.egraph.engine import Engine
-from esat.egraph.loader import flatten, load
-from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.rule_program import RuleProgram, program_for
-from esat.egraph.saturate import saturate
-from esat.egraph.saturation_report import SaturationReport
-from esat.egraph.schedule import Budgets
+from esat.egraph.language.encode import encode
+from esat.egraph.language.loader import flatten, load
+from esat.egraph.preparation.prepare import prepared, prepared_engine
+from esat.egraph.preparation.rule_program import RuleProgram, program_for
+from esat.egraph.saturation.saturate import saturate
+from esat.egraph.saturation.saturation_report import SaturationReport
+from esat.egraph.saturation.schedule import Budgets
 from esat.graph import FunctionGraph, TensorType, Variable, toposort
 from esat.graph.registry import registered_ops
 from esat.optimize.optimizer import optimize
 from esat.rules import RULES
-from esat.rules.query import Query
+from esat.rules.language.query import Query
 
 MATRIX = TensorType("float64", shape=(None, None))
 ROW = TensorType("float64", shape=(1, None))

@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.peers.client import ROOT
 from benchmarks.peers.environments import interpreter_of
 from benchmarks.peers.scale_cases import FAMILIES, Family
-from esat.storage.store import DIRECTORY_VARIABLE
+from esat.base.storage.store import DIRECTORY_VARIABLE
 
 CONTENDERS = ("esat", "jax", "pytensor")
 MOST_GROWTH = 1.2

@@ -29,7 +29,7 @@ from statistics import median
 
 from benchmarks.first_results import PROGRAMS, script
 from benchmarks.peers.environments import FOLDER, interpreter_of
-from esat.storage.store import DIRECTORY_VARIABLE
+from esat.base.storage.store import DIRECTORY_VARIABLE
 from tools.wheel import make_wheel
 
 STAGES = ("import", "write", "compile", "call")

@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from esat.calibration import seconds_of
 from esat.codegen.ground.host import host_target
 from esat.codegen.routines import routine_for
-from esat.extract.cost import CostModel
-from esat.extract.machine import machine_profile
-from esat.extract.value import Value
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import machine_profile
+from esat.extract.prices.value import Value
 from esat.graph import TensorType
 from esat.graph.types import DTYPE_NUMBER
 from esat.ops.contraction import MATMUL, MatMul
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS, StructuredProduct
+from esat.tools.calibration import seconds_of
 
 SHAPES = (
     *((n, n) for n in (8, 16, 32, 64, 128, 256, 512, 1024)),

@@ -18,14 +18,14 @@ import numpy as np
 
 import esat
 from esat import errors
+from esat.base.storage.digests import package_digest
 from esat.graph.registry import registered_ops
 from esat.mode import mode_names
-from esat.ops.elementwise.description import example_of
-from esat.ops.elementwise.record import Elementwise
-from esat.rules.reader import Sexp, read_forms
-from esat.rules.rule import Rule
-from esat.soundness import RuleVerdict, SampledPoint, check
-from esat.storage.digests import package_digest
+from esat.ops.elementwise.records.description import example_of
+from esat.ops.elementwise.records.record import Elementwise
+from esat.rules.language.reader import Sexp, read_forms
+from esat.rules.language.rule import Rule
+from esat.tools.soundness import RuleVerdict, SampledPoint, check
 
 EXAMPLES = Path(__file__).parent / "examples.txt"
 

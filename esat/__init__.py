@@ -17,7 +17,7 @@ from esat import fft as fft
 from esat import linalg as linalg
 from esat import random as random
 from esat import sparse as sparse
-from esat.collection import without_collecting as _without_collecting
+from esat.base.collection import without_collecting as _without_collecting
 from esat.errors import (
     AssertionFailed,
     AxisError,
@@ -45,60 +45,60 @@ from esat.errors import (
     TracedAttributeError,
     TracingError,
 )
-from esat.frontend import activations as _activations
-from esat.frontend import assembling as _assembling
-from esat.frontend import bits as _bits
-from esat.frontend import creation as _creation
-from esat.frontend import elementwise as _elementwise
-from esat.frontend import histograms as _histograms
-from esat.frontend import linear as _linear
 from esat.frontend import loops as _loops
 from esat.frontend import names as _names
-from esat.frontend import nans as _nans
-from esat.frontend import numeric as _numeric
-from esat.frontend import pieces as _pieces
-from esat.frontend import places as _places
-from esat.frontend import polynomials as _polynomials
-from esat.frontend import reductions as _reductions
-from esat.frontend import running as _running
-from esat.frontend import searching as _searching
-from esat.frontend import sequences as _sequences
-from esat.frontend import sets as _sets
-from esat.frontend import shaping as _shaping
-from esat.frontend import statistics as _statistics
 from esat.frontend import tensor as _tensor
-from esat.frontend import transformations as _transformations
-from esat.frontend.activations import *  # noqa: F403
-from esat.frontend.assembling import *  # noqa: F403
-from esat.frontend.bits import *  # noqa: F403
-from esat.frontend.creation import *  # noqa: F403
-from esat.frontend.einsum import einsum
-from esat.frontend.elementwise import *  # noqa: F403
+from esat.frontend.arrays import assembling as _assembling
+from esat.frontend.arrays import creation as _creation
+from esat.frontend.arrays import pieces as _pieces
+from esat.frontend.arrays import places as _places
+from esat.frontend.arrays import shaping as _shaping
+from esat.frontend.arrays.assembling import *  # noqa: F403
+from esat.frontend.arrays.creation import *  # noqa: F403
+from esat.frontend.arrays.indexing import getitem, inc_subtensor, set_subtensor, take, take_along_axis
+from esat.frontend.arrays.pieces import *  # noqa: F403
+from esat.frontend.arrays.places import *  # noqa: F403
+from esat.frontend.arrays.shaping import *  # noqa: F403
+from esat.frontend.derivatives import transformations as _transformations
+from esat.frontend.derivatives.transformations import *  # noqa: F403
+from esat.frontend.derivatives.verify_grad import verify_grad
+from esat.frontend.elements import activations as _activations
+from esat.frontend.elements import bits as _bits
+from esat.frontend.elements import elementwise as _elementwise
+from esat.frontend.elements import histograms as _histograms
+from esat.frontend.elements import nans as _nans
+from esat.frontend.elements import numeric as _numeric
+from esat.frontend.elements import polynomials as _polynomials
+from esat.frontend.elements import reductions as _reductions
+from esat.frontend.elements import running as _running
+from esat.frontend.elements import searching as _searching
+from esat.frontend.elements import sequences as _sequences
+from esat.frontend.elements import sets as _sets
+from esat.frontend.elements import statistics as _statistics
+from esat.frontend.elements.activations import *  # noqa: F403
+from esat.frontend.elements.bits import *  # noqa: F403
+from esat.frontend.elements.elementwise import *  # noqa: F403
+from esat.frontend.elements.histograms import *  # noqa: F403
+from esat.frontend.elements.nans import *  # noqa: F403
+from esat.frontend.elements.numeric import *  # noqa: F403
+from esat.frontend.elements.polynomials import *  # noqa: F403
+from esat.frontend.elements.reductions import *  # noqa: F403
+from esat.frontend.elements.running import *  # noqa: F403
+from esat.frontend.elements.searching import *  # noqa: F403
+from esat.frontend.elements.sequences import *  # noqa: F403
+from esat.frontend.elements.sets import *  # noqa: F403
+from esat.frontend.elements.statistics import *  # noqa: F403
 from esat.frontend.graph import Graph
-from esat.frontend.histograms import *  # noqa: F403
-from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor, take, take_along_axis
-from esat.frontend.linear import *  # noqa: F403
+from esat.frontend.linear_algebra import linear as _linear
+from esat.frontend.linear_algebra.einsum import einsum
+from esat.frontend.linear_algebra.linear import *  # noqa: F403
 from esat.frontend.loops import *  # noqa: F403
 from esat.frontend.methods import astype, shape, size, trace
 from esat.frontend.methods import register_methods as _register_methods
 from esat.frontend.names import *  # noqa: F403
-from esat.frontend.nans import *  # noqa: F403
-from esat.frontend.numeric import *  # noqa: F403
 from esat.frontend.numpy_calls import register_numpy_calls as _register_numpy_calls
-from esat.frontend.pieces import *  # noqa: F403
-from esat.frontend.places import *  # noqa: F403
-from esat.frontend.polynomials import *  # noqa: F403
-from esat.frontend.reductions import *  # noqa: F403
-from esat.frontend.running import *  # noqa: F403
-from esat.frontend.searching import *  # noqa: F403
-from esat.frontend.sequences import *  # noqa: F403
-from esat.frontend.sets import *  # noqa: F403
-from esat.frontend.shaping import *  # noqa: F403
 from esat.frontend.shared import shared
-from esat.frontend.statistics import *  # noqa: F403
 from esat.frontend.tensor import *  # noqa: F403
-from esat.frontend.transformations import *  # noqa: F403
-from esat.frontend.verify_grad import verify_grad
 from esat.graph import (
     Apply,
     Constant,
@@ -115,38 +115,38 @@ from esat.graph import (
     Work,
     debugprint,
 )
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
+from esat.graph.calls.parameters import check_calls as _check_calls
+from esat.graph.calls.parameters import check_methods as _check_methods
 from esat.graph.methods import Methods as _Methods
-from esat.graph.parameters import check_calls as _check_calls
-from esat.graph.parameters import check_methods as _check_methods
 from esat.graph.registry import reserve_names as _reserve_names
-from esat.ops.assume import assume
+from esat.ops.annotations.assume import assume
+from esat.ops.arrays.cumulative import cumprod, cumsum
+from esat.ops.arrays.diagonal import diagonal
+from esat.ops.arrays.sorting import argsort, sort
 from esat.ops.cast import cast
 from esat.ops.control import assert_, ifelse, specify_shape
-from esat.ops.cumulative import cumprod, cumsum
-from esat.ops.diagonal import diagonal
-from esat.ops.elementwise.define import elementwise
+from esat.ops.elementwise.records.define import elementwise
 from esat.ops.normalization import log_softmax, softmax
-from esat.ops.sorting import argsort, sort
 from esat.ops.table import register_all as _register_all
 
 if _TYPE_CHECKING:
     from esat import classic as classic
     from esat import mode as mode
     from esat import rules as rules
-    from esat.calibration import calibrate as calibrate
     from esat.classic import optdb as optdb
-    from esat.comparison import compare_times as compare_times
-    from esat.drawing import pydotprint as pydotprint
-    from esat.drawing import save_html as save_html
-    from esat.equality import why_not_equal as why_not_equal
+    from esat.compilation.pipeline import compile as compile
     from esat.functions import jit as jit
     from esat.functions.saved import load as load
     from esat.functions.saved import save as save
     from esat.mode import Mode as Mode
-    from esat.pipeline import compile as compile
-    from esat.rules.query import Query as Query
+    from esat.rules.language.query import Query as Query
     from esat.runtime import Executable as Executable
+    from esat.tools.calibration import calibrate as calibrate
+    from esat.tools.comparison import compare_times as compare_times
+    from esat.tools.drawing import pydotprint as pydotprint
+    from esat.tools.drawing import save_html as save_html
+    from esat.tools.equality import why_not_equal as why_not_equal
 
 dprint = debugprint
 __version__ = "0.2.0"
@@ -179,17 +179,17 @@ for _part in (
 _LATER = {
     "Executable": "esat.runtime",
     "Mode": "esat.mode",
-    "Query": "esat.rules.query",
-    "calibrate": "esat.calibration",
-    "compare_times": "esat.comparison",
-    "compile": "esat.recorded.entry_point",
+    "Query": "esat.rules.language.query",
+    "calibrate": "esat.tools.calibration",
+    "compare_times": "esat.tools.comparison",
+    "compile": "esat.compilation.recorded.entry_point",
     "jit": "esat.functions",
     "load": "esat.functions.saved",
     "optdb": "esat.classic",
-    "pydotprint": "esat.drawing",
+    "pydotprint": "esat.tools.drawing",
     "save": "esat.functions.saved",
-    "save_html": "esat.drawing",
-    "why_not_equal": "esat.equality",
+    "save_html": "esat.tools.drawing",
+    "why_not_equal": "esat.tools.equality",
 }
 _MODULES = ("classic", "functions", "mode", "numpy", "rules", "scipy")
 

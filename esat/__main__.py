@@ -21,8 +21,8 @@ import sys
 from collections.abc import Sequence
 
 from esat import __version__
+from esat.base.storage import KINDS, DiskStore, StoredFile, default_directory
 from esat.errors import EsatError, RuleError
-from esat.storage import KINDS, DiskStore, StoredFile, default_directory
 
 _ENTRIES = {
     "kernel": "kernels",
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _doctor(chosen: argparse.Namespace) -> int:
-    from esat.command_line import doctor
+    from esat.tools.command_line import doctor
 
     lines, good = doctor()
     print("\n".join(lines))
@@ -109,14 +109,14 @@ def _doctor(chosen: argparse.Namespace) -> int:
 
 
 def _calibrate(chosen: argparse.Namespace) -> int:
-    from esat.calibration import calibrate
+    from esat.tools.calibration import calibrate
 
     print(calibrate(device=chosen.device).to_json())
     return 0
 
 
 def _report(chosen: argparse.Namespace) -> int:
-    from esat.command_line import report
+    from esat.tools.command_line import report
 
     print("\n".join(report(chosen.script, chosen.arguments, chosen.pages)))
     return 0
@@ -125,13 +125,13 @@ def _report(chosen: argparse.Namespace) -> int:
 def _check_rules(chosen: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from esat.egraph.constructors import op_signature
+    from esat.egraph.language.constructors import op_signature
     from esat.rules import RULES, read_rules
-    from esat.rules.rule import RuleFile
-    from esat.soundness import check
-    from esat.soundness.firing import never_fired, programs_with
-    from esat.soundness.statement import operators_for
-    from esat.soundness.superfluous import superfluous
+    from esat.rules.language.rule import RuleFile
+    from esat.tools.soundness import check
+    from esat.tools.soundness.firing import never_fired, programs_with
+    from esat.tools.soundness.statement import operators_for
+    from esat.tools.soundness.superfluous import superfluous
 
     ours = RuleFile("", RULES.list(), (), ())
     good = bool(chosen.files) or _check_facts()
@@ -156,10 +156,10 @@ def _check_rules(chosen: argparse.Namespace) -> int:
 
 def _check_facts() -> bool:
     """Try the rules that derive facts; whether all are right."""
-    from esat.egraph.rule_program import program_for
+    from esat.egraph.preparation.rule_program import program_for
     from esat.rules import RULES
-    from esat.rules.query import Query
-    from esat.soundness.fact_programs import check_facts
+    from esat.rules.language.query import Query
+    from esat.tools.soundness.fact_programs import check_facts
 
     count, wrong = check_facts(program_for(RULES.query(Query(["fast_run"]), soundness="real")))
     print("\n".join([*wrong, f"facts of matrices: {count - len(wrong)} of {count} programs are right"]))
@@ -168,7 +168,7 @@ def _check_facts() -> bool:
 
 def _list_rules(chosen: argparse.Namespace) -> int:
     from esat.rules import RULES
-    from esat.rules.query import Query
+    from esat.rules.language.query import Query
 
     rules = {rule.report_name: rule for rule in RULES.list(Query(chosen.tag) if chosen.tag else None)}
     if not rules:

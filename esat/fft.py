@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esat.frontend import fourier as _functions
-from esat.frontend.fourier import *  # noqa: F403
+from esat.frontend.elements import fourier as _functions
+from esat.frontend.elements.fourier import *  # noqa: F403
 
 __all__ = _functions.__all__

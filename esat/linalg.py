@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esat.frontend import linalg as _functions
-from esat.frontend.linalg import *  # noqa: F403
+from esat.frontend.linear_algebra import linalg as _functions
+from esat.frontend.linear_algebra.linalg import *  # noqa: F403
 
 __all__ = _functions.__all__

@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
+from esat.base.records import record
 from esat.classic.documents_table import ROWS
-from esat.classic.replacement_trace import Writer
-from esat.classic.rule_phase import RuleOptions
+from esat.classic.optimizers.replacement_trace import Writer
+from esat.classic.rules.rule_phase import RuleOptions
 from esat.classic.standard import optdb
-from esat.egraph.rule_program import EngineName
+from esat.egraph.preparation.rule_program import EngineName
 from esat.errors import ModeError
-from esat.extract.machine import MachineProfile, machine_profile
+from esat.extract.prices.machine import MachineProfile, machine_profile
 from esat.extract.verdicts import ACCURACIES, Accuracy
-from esat.graph.arguments import stream_of
-from esat.graph.parameters import check_methods
-from esat.records import record
+from esat.graph.calls.arguments import stream_of
+from esat.graph.calls.parameters import check_methods
 from esat.rules import RULES
-from esat.rules.query import Query
-from esat.rules.rule import SOUNDNESS_CLASSES, Soundness
+from esat.rules.language.query import Query
+from esat.rules.language.rule import SOUNDNESS_CLASSES, Soundness
 
 if TYPE_CHECKING:
     from esat.codegen.ground.target import Target
@@ -174,7 +174,9 @@ class Mode:
                 _check(key, value)
             object.__setattr__(self, key, value)
         if "device" in settings and self.device == "cuda" and not self.debug:
-            from esat.gpu.kernels import usable_device  # which nobody waits for who asks for no device
+            from esat.gpu.kernel_text.kernels import (
+                usable_device,  # which nobody waits for who asks for no device
+            )
 
             usable_device()
 

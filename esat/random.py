@@ -6,7 +6,7 @@ keeps track of states.
 
 from __future__ import annotations
 
-from esat.frontend import random as _functions
-from esat.frontend.random import *  # noqa: F403
+from esat.frontend.elements import random as _functions
+from esat.frontend.elements.random import *  # noqa: F403
 
 __all__ = _functions.__all__

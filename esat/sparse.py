@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esat.frontend import sparse as _functions
-from esat.frontend.sparse import *  # noqa: F403
+from esat.frontend.linear_algebra import sparse as _functions
+from esat.frontend.linear_algebra.sparse import *  # noqa: F403
 
 __all__ = _functions.__all__

@@ -13,8 +13,8 @@ sys.dont_write_bytecode = False
 import pytest  # noqa: E402
 from comparisons_guard import guard_comparisons  # noqa: E402
 
+from esat.base.collection import without_collecting, without_old_objects  # noqa: E402
 from esat.codegen.ground.blas_library import one_thread  # noqa: E402
-from esat.collection import without_collecting, without_old_objects  # noqa: E402
 
 # What a test says of saturation must hold of this process, not of the one that filled the user's cache.
 os.environ.setdefault("ESAT_EGRAPH_CACHE", "0")

@@ -5,9 +5,9 @@ import pytest
 
 import esat
 from esat.classic.profile import OptimizerProfile
-from esat.egraph.saturation_report import SaturationReport
+from esat.egraph.saturation.saturation_report import SaturationReport
 from esat.optimize.saturation import _describe
-from esat.profile import Profile, StepProfile
+from esat.runtime.function_profile import Profile, StepProfile
 
 
 class Clock:
@@ -26,7 +26,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("esat.profile.time", clock)
+    monkeypatch.setattr("esat.runtime.function_profile.time", clock)
     return clock
 
 

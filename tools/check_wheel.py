@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WANTED = ("esat/py.typed", "esat/rules/algebra.egg", "esat/drawing/assets/page.js", "licenses/LICENSE")
+WANTED = ("esat/py.typed", "esat/rules/algebra.egg", "esat/tools/drawing/assets/page.js", "licenses/LICENSE")
 PROGRAM = """
 import time
 begin = time.perf_counter()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esat.records import record
+from esat.base.records import record
 
 Array = npt.NDArray[Any]
 

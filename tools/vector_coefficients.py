@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from esat.base.records import record
 from esat.codegen.vector_math import coefficients as written
-from esat.records import record
 
 mp: Any = importlib.import_module("mpmath")
 

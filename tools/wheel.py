@@ -1,10 +1,10 @@
 """Makes a wheel that brings what every first process would make: ``python -m tools.wheel [--folder dist]``.
 
 That is compiled rules and the compiler's own loops. They depend on the sources, on the releases of egglog and
-LLVM, and, the loops, on the system; their keys say so (:mod:`esat.storage`), and where they do not fit they
-are made anew, as with the wheel of ``pip wheel .``. The digest of all sources goes with them: an installed
-wheel need not read these. A copy of the work tree compiles one small graph, and what that leaves in an empty
-cache is packed: the same bytes each time.
+LLVM, and, the loops, on the system; their keys say so (:mod:`esat.base.storage`), and where they do not fit
+they are made anew, as with the wheel of ``pip wheel .``. The digest of all sources goes with them: an
+installed wheel need not read these. A copy of the work tree compiles one small graph, and what that leaves
+in an empty cache is packed: the same bytes each time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROGRAM = """
 import numpy, sys
 sys.path.insert(0, ".")
 import esat
-from esat.storage.digests import BUILT, digest_of_sources
+from esat.base.storage.digests import BUILT, digest_of_sources
 
 x = esat.vector("x")
 esat.compile(esat.Graph([x], [esat.exp(x * 2.0).sum()]))(numpy.ones(3))

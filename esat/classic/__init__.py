@@ -23,17 +23,23 @@ all ways wins; in ``greedy`` it replaces. ``register_stabilize`` replaces in bot
 position from 49 on after it.
 """
 
-from esat.classic.equilibrium import EquilibriumOptimizer, OscillationWarning
-from esat.classic.global_optimizers import FromFunctionOptimizer, Optimizer, SeqOptimizer
-from esat.classic.local import FromFunctionLocalOptimizer, LocalOptimizer, OpRemove, OpSub, local_optimizer
-from esat.classic.merge import MergeOptimizer, merge_optimizer
-from esat.classic.navigator import Navigator, TopoOptimizer, in_to_out, out_to_in, random_order
-from esat.classic.optimizer_database import DB, EquilibriumDB, QueriedOptimizer, SequenceDB
-from esat.classic.pattern import PatternSub
+from esat.classic.optimizers.equilibrium import EquilibriumOptimizer, OscillationWarning
+from esat.classic.optimizers.global_optimizers import FromFunctionOptimizer, Optimizer, SeqOptimizer
+from esat.classic.optimizers.local import (
+    FromFunctionLocalOptimizer,
+    LocalOptimizer,
+    OpRemove,
+    OpSub,
+    local_optimizer,
+)
+from esat.classic.optimizers.merge import MergeOptimizer, merge_optimizer
+from esat.classic.optimizers.navigator import Navigator, TopoOptimizer, in_to_out, out_to_in, random_order
+from esat.classic.optimizers.optimizer_database import DB, EquilibriumDB, QueriedOptimizer, SequenceDB
+from esat.classic.optimizers.pattern import PatternSub
 from esat.classic.profile import OptimizerProfile
 from esat.classic.standard import optdb, register_canonicalize, register_specialize, register_stabilize
-from esat.graph.parameters import check_calls, check_methods
-from esat.rules.query import Query
+from esat.graph.calls.parameters import check_calls, check_methods
+from esat.rules.language.query import Query
 
 __all__ = [
     "DB",

@@ -29,12 +29,12 @@ from hashlib import blake2b
 
 import numpy as np
 
-from esat.classic.global_optimizers import FromFunctionOptimizer
-from esat.egraph.uniform import value_of
+from esat.classic.optimizers.global_optimizers import FromFunctionOptimizer
+from esat.egraph.analyses.uniform import value_of
 from esat.graph import Apply, Family, FunctionGraph, TensorType, Variable
-from esat.ops.as_written import AsWritten
+from esat.ops.annotations.as_written import AsWritten
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.cast import Cast
-from esat.ops.dimshuffle import DimShuffle
 
 _PRIME = 2**127 - 1
 _SUMS = ("add", "sub")

@@ -6,8 +6,8 @@ when it selects the row.
 
 from __future__ import annotations
 
-from esat.records import record
-from esat.rules.query import Query
+from esat.base.records import record
+from esat.rules.language.query import Query
 
 _RUN = frozenset({"fast_run"})
 _ALWAYS = frozenset({"fast_run", "fast_compile"})

@@ -7,15 +7,15 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from esat.classic.equilibrium import LEAST_USE, OscillationWarning
-from esat.classic.global_optimizers import Optimizer
-from esat.classic.local import Followers, LocalOptimizer
-from esat.classic.navigator import check_replacement, replacement_pairs
+from esat.base.records import record
+from esat.classic.optimizers.equilibrium import LEAST_USE, OscillationWarning
+from esat.classic.optimizers.global_optimizers import Optimizer
+from esat.classic.optimizers.local import Followers, LocalOptimizer
+from esat.classic.optimizers.navigator import check_replacement, replacement_pairs
 from esat.classic.profile import OptimizerProfile
 from esat.errors import EsatWarning, OptimizerError
 from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, TensorType, Variable, clone, toposort
-from esat.graph.callers import built_for
-from esat.records import record
+from esat.graph.calls.callers import built_for
 
 USES_PER_NODE = 8
 """Equalities an optimizer may contribute for each node of the graph."""

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.classic.global_optimizers import FromFunctionOptimizer
+from esat.classic.optimizers.global_optimizers import FromFunctionOptimizer
 from esat.classic.simplify import axes_agree
-from esat.egraph.uniform import may_shrink
+from esat.egraph.analyses.uniform import may_shrink
 from esat.graph import Apply, Constant, Family, FunctionGraph, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.diagonal import DiagonalOf
+from esat.ops.arrays.dimshuffle import DimShuffle, Order, dimshuffle
+from esat.ops.arrays.shape import size_of
 from esat.ops.contraction import MatMul
-from esat.ops.creation import arange
-from esat.ops.diagonal import DiagonalOf
-from esat.ops.dimshuffle import DimShuffle, Order, dimshuffle
 from esat.ops.index.advanced import AdvancedIncSubtensor
 from esat.ops.index.entries import ARRAY
-from esat.ops.shape import size_of
 
 _IN_LOOPS = (Family.ELEMENTWISE, Family.REDUCTION)
 

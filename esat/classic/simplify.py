@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from esat.classic.graph_terms import same
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.matrix_facts import is_known_square
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rules.graph_terms import same
+from esat.classic.rules.matrix_facts import is_known_square
 from esat.graph import Apply, Family, Variable
-from esat.graph.folding import fold
+from esat.graph.algorithms.folding import fold
+from esat.ops.arrays.diagonal import Diagonal
+from esat.ops.arrays.dimshuffle import DimShuffle
+from esat.ops.arrays.shape import ShapeI, size_of
 from esat.ops.control import IfElse
-from esat.ops.diagonal import Diagonal
-from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.advanced import AdvancedSubtensor
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import ARRAY, Slice
-from esat.ops.shape import ShapeI, size_of
-from esat.ops.sizes import size_before
+from esat.ops.inference.sizes import size_before
 
 
 @local_optimizer()

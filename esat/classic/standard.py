@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from esat.classic.compensations import KEEP_COMPENSATIONS, RELEASE_COMPENSATIONS
-from esat.classic.marker import AddDestroyHandler, Marker
-from esat.classic.merge import MergeOptimizer, merge_optimizer
 from esat.classic.operands import ADD_DIAGONALS, LIFT_TRANSPOSES, SCALE_PRODUCTS, SIGNS_INTO_NUMBERS
-from esat.classic.optimizer_database import EquilibriumDB, SequenceDB, registrar
+from esat.classic.optimizers.marker import AddDestroyHandler, Marker
+from esat.classic.optimizers.merge import MergeOptimizer, merge_optimizer
+from esat.classic.optimizers.optimizer_database import EquilibriumDB, SequenceDB, registrar
 from esat.classic.rewriting import LOCALS
-from esat.classic.rule_phase import RuleSource
-from esat.classic.shapes_of_fills import FILLS_BY_SIZES
+from esat.classic.rules.rule_phase import RuleSource
+from esat.classic.rules.shapes_of_fills import FILLS_BY_SIZES
 from esat.classic.simplify import constant_folding, local_shape_lift
 from esat.errors import OptimizerError
 from esat.graph.changes import before_use
 from esat.rules import RULES
-from esat.rules.database import RuleDatabase
+from esat.rules.language.database import RuleDatabase
 
 EQUILIBRIA = {"canonicalize": 1.0, "stabilize": 1.5, "blas": 1.7, "specialize": 2.0}
 """Databases of local optimizers and their positions. Each has the rules tagged with its name."""

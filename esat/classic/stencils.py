@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import heapq
 
-from esat.classic.rewriting.parts import WHOLE, Item, chosen, part_of, within
-from esat.classic.rewriting.subtensor_merge import merge
+from esat.classic.rewriting.indices.parts import WHOLE, Item, chosen, part_of, within
+from esat.classic.rewriting.indices.subtensor_merge import merge
 from esat.errors import UserLine
-from esat.extract.cost import CostModel, flops_of
+from esat.extract.prices.cost import CostModel, flops_of
 from esat.graph import Apply, Family, FunctionGraph, Variable
-from esat.ops.dimshuffle import DimShuffle
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
-from esat.phases.effects import Permissions
-from esat.phases.fusion import KernelRules, fuse
-from esat.phases.price import NATIVE_SECONDS, expected_bytes, expected_value, plan_seconds
+from esat.phases.fusing.fusion import KernelRules, fuse
+from esat.phases.fusing.price import NATIVE_SECONDS, expected_bytes, expected_value, plan_seconds
+from esat.phases.memory.effects import Permissions
 
 MOST_NODES = 64
 """Nodes of a function that is computed for each window, at most."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from esat.codegen.lowering.verify_kernel import verify
     from esat.codegen.printing.input_layout import Layout, layout_of
     from esat.codegen.printing.printer import print_kernel
-    from esat.phases.fusion import Limits
+    from esat.phases.fusing.fusion import Limits
 
     limits: Limits
     """How large kernels may become; with ``supported`` and ``can_fuse``, this module's rules of fusion."""
@@ -76,7 +76,7 @@ _LATER = {
 
 def __getattr__(name: str) -> Any:
     if name == "limits":
-        from esat.phases.fusion import Limits
+        from esat.phases.fusing.fusion import Limits
 
         found: Any = Limits()
     else:

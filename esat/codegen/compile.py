@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
+from esat.base.records import record
 from esat.codegen import cache
 from esat.codegen.cache import CompiledKernel
 from esat.codegen.ground.target import Target
@@ -26,7 +27,6 @@ from esat.codegen.printing.shared_loops import PARALLEL_ENTRY, part_names, print
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import pool_address
 from esat.errors import CompileError
-from esat.records import record
 
 
 @functools.lru_cache(maxsize=cache.RECENT_KERNELS)

@@ -14,8 +14,8 @@ from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import LEAST_ROW, rereads_rows, stores_along, streamed_outputs
 from esat.codegen.kernel.loop_ir import Compute, Convert, Kernel, Loop, Statement, Store, Tile, Update, walk
 from esat.codegen.kernel.partition import Gather, LoopPartition, partition
-from esat.extract.machine import MachineProfile
-from esat.ops.elementwise.code import SCIPY_FUNCTIONS, VECTOR_MATH
+from esat.extract.prices.machine import MachineProfile
+from esat.ops.elementwise.records.code import SCIPY_FUNCTIONS, VECTOR_MATH
 
 _FUNCTION = re.compile(r"[A-Za-z_]\w*")
 _FUNCTION_FLOPS = 12.0

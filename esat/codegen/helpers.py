@@ -20,9 +20,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from esat.base.native.own_machine import processor_counts
 from esat.codegen import cache
 from esat.errors import CompileError
-from esat.native.own_machine import processor_counts
 
 PROCESSES_VARIABLE = "ESAT_COMPILE_PROCESSES"
 """Environment variable: the most processes that compile the kernels of one program; 1 for no helper."""

@@ -12,7 +12,7 @@ from numba.core import types
 from esat.codegen import vector_math
 from esat.codegen.llvm import scalar
 from esat.codegen.llvm.scipy_calls import scipy_function
-from esat.ops.elementwise.code import KERNEL_DTYPES, SCALAR_HELPERS, SCIPY_FUNCTIONS, VECTOR_MATH
+from esat.ops.elementwise.records.code import KERNEL_DTYPES, SCALAR_HELPERS, SCIPY_FUNCTIONS, VECTOR_MATH
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _PYTHON = frozenset(["and", "or", "not", "True", "False"])

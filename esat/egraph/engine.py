@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from esat.base.forks import GATE
+from esat.base.records import record
 from esat.egraph.bindings import native_module
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.schedules import RulesetRun, ScheduleOutcome
 from esat.errors import RuleError, SaturationError
-from esat.forks import GATE
-from esat.records import record
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|;[^\n]*|[()]')
 _POSITION = re.compile(r"In (\d+):(\d+)(?:-\d+(?::\d+)?)?(?: of ([^:\n]*))?: ?", re.MULTILINE)
@@ -131,7 +131,7 @@ class Engine:
     failure
         Why it can no longer be used; None while it can.
     forms
-        Numbers of the forms of terms that it loads from rows; kept by :mod:`esat.egraph.term_rows`.
+        Numbers of the forms of terms that it loads from rows; kept by :mod:`esat.egraph.language.term_rows`.
     """
 
     failure: BaseException | None = None

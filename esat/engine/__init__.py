@@ -2,7 +2,7 @@
 
 Rules stay egglog text, and egglog stays their definition. ``vocabulary``, ``queries`` and ``rule_words`` make
 data of it, of a rule its atoms, primitives and actions. The machine consists of functions of the subset of
-:mod:`esat.native` on arrays of integers, so that one call runs a schedule:
+:mod:`esat.base.native` on arrays of integers, so that one call runs a schedule:
 
 ``memory``
     the arrays, and what stands where in them

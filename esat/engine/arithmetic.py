@@ -6,7 +6,7 @@ or a division by zero, and a comparison that is false, is no match.
 
 from __future__ import annotations
 
-from esat.engine.memory import RESULT, MachineMemory
+from esat.engine.state.memory import RESULT, MachineMemory
 
 # ---- of integers
 ADD = 1

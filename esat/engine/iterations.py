@@ -6,7 +6,25 @@ rebuilds. It may be left when an array is full, or when a call has taken long; t
 
 from __future__ import annotations
 
-from esat.engine.memory import (
+from esat.engine.plan_runs import act, search
+from esat.engine.planning import planned
+from esat.engine.rules import (
+    ACTIONS,
+    ATOM_LIST,
+    ATOMS,
+    BOUND,
+    DELETIONS,
+    IS_LEFT_OUT,
+    MARK,
+    MATCHED,
+    REPEAT,
+    RUN,
+    STARTS,
+    STEP_WORDS,
+    STOP,
+    TABLE,
+)
+from esat.engine.state.memory import (
     ACTING,
     AT_MATCH,
     AT_RULE,
@@ -41,25 +59,7 @@ from esat.engine.memory import (
     MachineMemory,
     has_log_room,
 )
-from esat.engine.plan_runs import act, search
-from esat.engine.planning import planned
-from esat.engine.rebuilding import rebuild
-from esat.engine.rules import (
-    ACTIONS,
-    ATOM_LIST,
-    ATOMS,
-    BOUND,
-    DELETIONS,
-    IS_LEFT_OUT,
-    MARK,
-    MATCHED,
-    REPEAT,
-    RUN,
-    STARTS,
-    STEP_WORDS,
-    STOP,
-    TABLE,
-)
+from esat.engine.state.rebuilding import rebuild
 
 # ---- why a call returned
 FINISHED = 0

@@ -10,9 +10,9 @@ from dataclasses import astuple
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.base.records import record
 from esat.engine.rule_words import RulePlace
 from esat.engine.vocabulary import TableDeclaration, Vocabulary
-from esat.records import record
 
 _LEVEL = 1
 """Of compression: the words of all rules take 10 ms, and a twelfth of the room."""

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from esat.engine import memory as at
 from esat.engine import rules as r
-from esat.engine.contents import FrozenTable, FrozenTables, ValueConverter
-from esat.engine.growing_arrays import GrowingArrays
 from esat.engine.iterations import EXCEEDED, GREW, NEEDS_ROOM, PAUSED
 from esat.engine.machine_program import MachineProgram
 from esat.engine.rule_words import RulePlace, action_words, rule_words
 from esat.engine.schedules import RulesetRun, ScheduleOutcome
+from esat.engine.state import memory as at
+from esat.engine.state.contents import FrozenTable, FrozenTables, ValueConverter
+from esat.engine.state.growing_arrays import GrowingArrays
 from esat.engine.vocabulary import (
     TableDeclaration,
     UnknownFormError,
@@ -29,7 +29,7 @@ from esat.engine.vocabulary import (
     forms_of,
 )
 from esat.errors import SaturationError
-from esat.rules.reader import Sexp, show
+from esat.rules.language.reader import Sexp, show
 
 _DECLARING = frozenset({"sort", "constructor", "relation", "function", "ruleset", "rule"})
 _NO_LIMIT = 1 << 62

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from esat.engine.classes import find, unite
-from esat.engine.memory import (
+from esat.engine.primitives import computed
+from esat.engine.rules import (
+    BOUND,
+    CALCULATE,
+    COMPARED,
+    COMPUTE,
+    END,
+    FILL,
+    INDEX,
+    KEPT,
+    LOOK,
+    MAKE,
+    SCAN,
+    SEEN,
+    SET,
+    SUBSUME,
+    UNION,
+    UNSEEN,
+)
+from esat.engine.state.classes import find, unite
+from esat.engine.state.memory import (
     ARGUMENTS,
     CONFLICT,
     COUNT,
@@ -35,26 +54,7 @@ from esat.engine.memory import (
     has_log_room,
     log_event,
 )
-from esat.engine.primitives import computed
-from esat.engine.rules import (
-    BOUND,
-    CALCULATE,
-    COMPARED,
-    COMPUTE,
-    END,
-    FILL,
-    INDEX,
-    KEPT,
-    LOOK,
-    MAKE,
-    SCAN,
-    SEEN,
-    SET,
-    SUBSUME,
-    UNION,
-    UNSEEN,
-)
-from esat.engine.tables import (
+from esat.engine.state.tables import (
     address,
     find_row,
     kill,

@@ -9,29 +9,6 @@ news.
 
 from __future__ import annotations
 
-from esat.engine.containers import opened
-from esat.engine.memory import (
-    CONSTANTS,
-    CONTAINER,
-    FULL,
-    HEADS,
-    ID_COUNT,
-    INDEX_WORDS,
-    INDEXES,
-    INPUTS,
-    IS_CONSTRUCTOR,
-    KEYS,
-    KINDS,
-    LIVE,
-    NUMBER,
-    PLANS,
-    PLANS_FULL,
-    TABLE_WORDS,
-    TOP,
-    WIDTH,
-    MachineMemory,
-    has_room,
-)
 from esat.engine.rules import (
     ALL,
     ARGUMENTS,
@@ -62,7 +39,30 @@ from esat.engine.rules import (
     UNSEEN,
     VARIABLES,
 )
-from esat.engine.tables import indexed, room_for_index
+from esat.engine.state.containers import opened
+from esat.engine.state.memory import (
+    CONSTANTS,
+    CONTAINER,
+    FULL,
+    HEADS,
+    ID_COUNT,
+    INDEX_WORDS,
+    INDEXES,
+    INPUTS,
+    IS_CONSTRUCTOR,
+    KEYS,
+    KINDS,
+    LIVE,
+    NUMBER,
+    PLANS,
+    PLANS_FULL,
+    TABLE_WORDS,
+    TOP,
+    WIDTH,
+    MachineMemory,
+    has_room,
+)
+from esat.engine.state.tables import indexed, room_for_index
 
 _UNRELATED = 1e6
 """Rows of an atom that nothing known is part of: any other comes first."""

@@ -7,7 +7,7 @@ that is false, is no match.
 from __future__ import annotations
 
 from esat.engine.arithmetic import FLOAT, of_floats, of_integers
-from esat.engine.containers import (
+from esat.engine.state.containers import (
     DIFFERENCE,
     INTERSECTION,
     SUM,
@@ -17,7 +17,7 @@ from esat.engine.containers import (
     made_of,
     opened,
 )
-from esat.engine.memory import (
+from esat.engine.state.memory import (
     ACTING,
     FULL,
     ID_WORDS,
@@ -32,7 +32,7 @@ from esat.engine.memory import (
     TOP,
     MachineMemory,
 )
-from esat.engine.tables import find_row, made_row, output
+from esat.engine.state.tables import find_row, made_row, output
 
 # ---- of multisets and pairs
 CONTAINERS = 64

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from esat.base.records import record
 from esat.engine import primitive_names as names
 from esat.engine.vocabulary import UnknownFormError, Vocabulary, literal
-from esat.records import record
-from esat.rules.reader import Sexp, string_value
+from esat.rules.language.reader import Sexp, string_value
 
 MADE = " "
 """Begins names of variables that no text can have."""

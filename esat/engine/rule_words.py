@@ -9,10 +9,10 @@ from typing import NamedTuple
 from esat.engine import primitive_names as names
 from esat.engine import primitives
 from esat.engine import rules as r
-from esat.engine.memory import ARGUMENTS, MOST_ARGUMENTS
 from esat.engine.queries import Call, NumberOperand, Operand, RuleQuery, TableAtom
+from esat.engine.state.memory import ARGUMENTS, MOST_ARGUMENTS
 from esat.engine.vocabulary import UnknownFormError, Vocabulary, literal
-from esat.rules.reader import Sexp, string_value
+from esat.rules.language.reader import Sexp, string_value
 
 _TEMPORARY = "\t"
 """Begins names of what actions compute."""

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
 
-from esat.engine.memory import (
+from esat.base.records import record
+from esat.engine.state.memory import (
     CLASS,
     CONFLICTING,
     CONSTANTS,
@@ -27,8 +28,7 @@ from esat.engine.memory import (
     UNITE,
     WIDEST,
 )
-from esat.records import record
-from esat.rules.reader import Sexp, is_number, show
+from esat.rules.language.reader import Sexp, is_number, show
 
 _MERGES = {
     "old": OLD,

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.egraph.distinct import distinct
-from esat.extract.inner_loops import Links
-from esat.records import record
+from esat.base.records import record
+from esat.egraph.analyses.distinct import distinct
+from esat.extract.choice.inner_loops import Links
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -11,19 +11,19 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from esat.egraph.forms import op_of
-from esat.egraph.terms import SCALAR, Term, TermGraph, TermType
+from esat.egraph.language.forms import op_of
+from esat.egraph.language.terms import SCALAR, Term, TermGraph, TermType
 from esat.errors import CompileError, UserLine
-from esat.extract.nary import PlanStep, Shape, joins_numbers, plan_with_numbers_last, plan_written
+from esat.extract.prices.nary import PlanStep, Shape, joins_numbers, plan_with_numbers_last, plan_written
 from esat.graph import Apply, Constant, FunctionGraph, Op, TensorType, Variable
+from esat.graph.algorithms.folding import fold
 from esat.graph.constants import constant
-from esat.graph.folding import fold
 from esat.graph.registry import op_named
 from esat.graph.types import DTYPES
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.cast import Cast, cast
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.reduction import Reduction
-from esat.rules.macros import permutation_axes, permutation_input_rank
+from esat.rules.language.macros import permutation_axes, permutation_input_rank
 
 
 def decode(chosen: TermGraph, like: FunctionGraph, shapes: Sequence[Shape]) -> FunctionGraph:

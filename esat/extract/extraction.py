@@ -10,25 +10,25 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.egraph.loader import NARY_FORM, LoadPlan, signed_operands
-from esat.egraph.rule_program import SUPERSEDED
-from esat.egraph.terms import Term, TermGraph
+from esat.base.records import record
+from esat.egraph.language.loader import NARY_FORM, LoadPlan, signed_operands
+from esat.egraph.language.terms import Term, TermGraph
+from esat.egraph.preparation.rule_program import SUPERSEDED
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
-from esat.extract.choose import choose
-from esat.extract.class_values import Hints, class_values
-from esat.extract.cost import CostModel
-from esat.extract.growth import good_for_growth, grown
-from esat.extract.initial import initial_choice
-from esat.extract.lasting import Repeated, shares_of_a_call, shares_of_a_step
-from esat.extract.nary import Shape, plan_written, work_of
-from esat.extract.pricing import node_costs
-from esat.extract.selected import selected_terms
-from esat.extract.selection import Problem, Selection
-from esat.extract.source_order import WrittenSums
-from esat.extract.stability import of_long_products, products_with_inverses
-from esat.extract.value import Value
+from esat.extract.choice.choose import choose
+from esat.extract.choice.initial import initial_choice
+from esat.extract.choice.selected import selected_terms
+from esat.extract.choice.selection import Problem, Selection
+from esat.extract.choice.source_order import WrittenSums
+from esat.extract.choice.stability import of_long_products, products_with_inverses
+from esat.extract.prices.class_values import Hints, class_values
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.growth import good_for_growth, grown
+from esat.extract.prices.lasting import Repeated, shares_of_a_call, shares_of_a_step
+from esat.extract.prices.nary import Shape, plan_written, work_of
+from esat.extract.prices.pricing import node_costs
+from esat.extract.prices.value import Value
 from esat.extract.verdicts import Accuracy, Verdicts
-from esat.records import record
 
 SUPERSEDED_NAMES = (f"{SUPERSEDED}NarySum", f"{SUPERSEDED}NaryProd")
 SUPERSEDED_PENALTY = 1.0e3
@@ -177,7 +177,7 @@ def extract(
     hints
         Expected sizes of axes that the types leave open.
     method
-        See :func:`esat.extract.choose.choose`.
+        See :func:`esat.extract.choice.choose.choose`.
     time_limit
         Seconds.
 

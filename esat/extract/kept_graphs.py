@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.storage import DiskStore, default_directory, digest_of
 from esat.egraph.algebra.findings import Finding
-from esat.egraph.rule_program import RuleProgram
-from esat.egraph.saturation_report import RuleStatistics, SaturationReport
-from esat.egraph.schedule import Budgets
-from esat.egraph.terms import TermGraph
+from esat.egraph.language.terms import TermGraph
+from esat.egraph.preparation.rule_program import RuleProgram
+from esat.egraph.saturation.saturation_report import RuleStatistics, SaturationReport
+from esat.egraph.saturation.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays
-from esat.storage import DiskStore, default_directory, digest_of
 
 VARIABLE = "ESAT_EGRAPH_CACHE"
 """Environment variable: with the value 0, e-graphs are neither kept nor taken from disk."""
@@ -85,7 +85,7 @@ def graph_key(program: RuleProgram, budgets: Budgets, texts: Iterable[str], term
 
 
 def _read_by_algebra(terms: TermGraph) -> Iterator[str]:
-    """Lengths, what parts ops take, and complex constants (:class:`esat.egraph.algebra.lengths.Symbols`)."""
+    """Lengths, what parts ops take, and complex constants (:class:`.axes.lengths.Symbols`)."""
     yield repr([type.shape for type in terms.types])
     yield repr([(str(opaque.op), opaque.operand_ranks) for opaque in terms.opaque])
     for number, constant in enumerate(terms.arrays):

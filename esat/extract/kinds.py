@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from esat.egraph.distinct import distinct
+from esat.egraph.analyses.distinct import distinct
 from esat.extract.arrays import IntArray, starts_of
 
 Item = TypeVar("Item", bound=Hashable)

@@ -14,8 +14,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.base.records import record
 from esat.extract.arrays import Attribute, BoolArray, EGraphArrays, IntArray, starts_of
-from esat.records import record
 
 HashArray = NDArray[np.uint64]
 

@@ -13,11 +13,11 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from esat.egraph.distinct import distinct
+from esat.base.records import record
+from esat.egraph.analyses.distinct import distinct
 from esat.errors import CompileError
 from esat.extract.arrays import Attribute, EGraphArrays, IntArray
 from esat.extract.numbering import RawNodes, canonical_arrays
-from esat.records import record
 
 ContainerKind = Literal["multiset", "vector"]
 

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import fsum, inf, log2
 
-from esat.egraph.terms import SCALAR
+from esat.base.records import record
+from esat.egraph.language.terms import SCALAR
 from esat.extract.arrays import IntArray
-from esat.extract.class_values import Hints, node_shape, term_value
-from esat.extract.cost import CostModel
 from esat.extract.decode import decode
-from esat.extract.expected_shapes import Expected, hints_of
 from esat.extract.extraction import Extraction, extract
-from esat.extract.machine import MachineProfile
-from esat.extract.value import Value
+from esat.extract.prices.class_values import Hints, node_shape, term_value
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.expected_shapes import Expected, hints_of
+from esat.extract.prices.machine import MachineProfile
+from esat.extract.prices.value import Value
 from esat.graph import FunctionGraph
-from esat.graph.traversal import postorder_of
-from esat.records import record
+from esat.graph.algorithms.traversal import postorder_of
 
 SizeClass = tuple[int, ...]
 """For each open size, in the order of its symbol, the nearest power of two."""

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.extract.arrays import BoolArray, FloatArray
-from esat.records import record
 
 Accuracy = Literal["best", "written", "ignore"]
 """What the choice of forms goes by before time: the most accurate form of each value, one that is no worse

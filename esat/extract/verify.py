@@ -9,7 +9,7 @@ import numpy as np
 
 from esat.errors import CompileError
 from esat.extract.arrays import EGraphArrays, FloatArray, IntArray
-from esat.extract.selection import Selection
+from esat.extract.choice.selection import Selection
 
 
 def topological_classes(arrays: EGraphArrays, chosen: IntArray, roots: Sequence[int] | IntArray) -> list[int]:

@@ -7,17 +7,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import GraphError, describe
-from esat.frontend.streams import advanced
-from esat.graph.copying import clone
+from esat.frontend.elements.streams import advanced
+from esat.graph.algorithms.copying import clone
+from esat.graph.algorithms.traversal import ancestors
 from esat.graph.function_graph import FunctionGraph, check_inputs
 from esat.graph.op import as_variable
-from esat.graph.traversal import ancestors
 from esat.graph.types import TensorType
 from esat.graph.variables import SharedVariable, Variable
+from esat.ops.annotations.gradients import without_gradients
 from esat.ops.cast import cast
-from esat.ops.gradients import without_gradients
-from esat.records import record
 
 Pairs: TypeAlias = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 

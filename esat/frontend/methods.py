@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from esat.frontend import elementwise, indexing, linear, numeric, reductions, shaping
-from esat.frontend.creation import full_like
-from esat.frontend.sparse_operators import sparse_operation
-from esat.graph.evaluate import evaluate
+from esat.frontend.arrays import indexing, shaping
+from esat.frontend.arrays.creation import full_like
+from esat.frontend.elements import elementwise, numeric, reductions
+from esat.frontend.linear_algebra import linear
+from esat.frontend.linear_algebra.sparse_operators import sparse_operation
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.op import as_variable
 from esat.graph.registry import register_functions
 from esat.graph.variables import Variable
+from esat.ops.arrays.creation import check_device
+from esat.ops.arrays.cumulative import cumprod, cumsum
+from esat.ops.arrays.diagonal import diagonal
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import element_count, size_of
+from esat.ops.arrays.sorting import argsort, sort
 from esat.ops.cast import cast
-from esat.ops.creation import check_device
-from esat.ops.cumulative import cumprod, cumsum
-from esat.ops.diagonal import diagonal
-from esat.ops.dimshuffle import dimshuffle
-from esat.ops.shape import element_count, size_of
-from esat.ops.sorting import argsort, sort
-from esat.ops.vectors import shape_vector
+from esat.ops.inference.vectors import shape_vector
 
 
 def shape(a: Any) -> Variable:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, describe
-from esat.frontend.sparse_operators import sparse_operation
-from esat.graph.callers import user_line
+from esat.frontend.linear_algebra.sparse_operators import sparse_operation
+from esat.graph.calls.callers import user_line
 from esat.graph.registry import register_functions
 from esat.graph.sparse_type import holds_sparse
 from esat.graph.variables import Variable

@@ -18,7 +18,7 @@ import numpy as np
 
 from esat.errors import CallError, DtypeError, describe
 from esat.frontend.scipy_functions import FUNCTIONS
-from esat.graph.callers import user_line
+from esat.graph.calls.callers import user_line
 from esat.graph.variables import Variable
 
 _IGNORED = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.arguments import elements_of
+from esat.graph.calls.arguments import elements_of
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.tracing import Traced
@@ -126,7 +126,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Variable:
     DtypeError
         When it is not numeric.
     """
-    from esat.frontend.shaping import stack
+    from esat.frontend.arrays.shaping import stack
     from esat.ops.cast import cast
 
     if isinstance(value, (list, tuple)) and _contains_variable(value):
@@ -147,7 +147,7 @@ def asarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None 
     device
         None or "cpu".
     """
-    from esat.ops.creation import check_device
+    from esat.ops.arrays.creation import check_device
 
     check_device("asarray", device)
     return as_tensor(a, dtype)
@@ -155,7 +155,7 @@ def asarray(a: Any, dtype: Any = None, *, device: Any = None, copy: bool | None 
 
 def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0) -> Variable:
     """As :func:`asarray`, with new axes in front up to ``ndmin`` of them."""
-    from esat.ops.broadcasting import pad_rank
+    from esat.ops.inference.broadcasting import pad_rank
 
     return pad_rank(asarray(object, dtype), ndmin)
 

@@ -12,7 +12,7 @@ saved            compiled functions as files
 ======== =======================================================================
 """
 
-from esat.frontend.tracing.namespace import register_tracing
+from esat.frontend.tracing.code.namespace import register_tracing
 from esat.functions.jitted import Jitted, jit
 from esat.functions.traced_loops import fori_loop, map, scan, while_loop
 from esat.functions.transformations import (

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.quoting import remark
 from esat.errors import InputError
-from esat.graph.callers import GENERATED
-from esat.quoting import remark
+from esat.graph.calls.callers import GENERATED
 from esat.runtime import Executable
 from esat.runtime.executable import located_error
 

@@ -13,28 +13,28 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import GradientError, GraphError, ShapeError, describe
-from esat.frontend.batching import vectorize
-from esat.frontend.checkpoints import checkpointed
-from esat.frontend.forward import push_forward
-from esat.frontend.gradient import vjp
-from esat.frontend.jacobians import jacobians_of
-from esat.frontend.shaping import moveaxis
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import as_symbol, layout_made_by
-from esat.frontend.tracing.layouts import MemoryLayout
-from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.arrays.shaping import moveaxis
+from esat.frontend.derivatives.batching import vectorize
+from esat.frontend.derivatives.checkpoints import checkpointed
+from esat.frontend.derivatives.forward import push_forward
+from esat.frontend.derivatives.gradient import vjp
+from esat.frontend.derivatives.jacobians import jacobians_of
 from esat.frontend.tracing.trace import current_trace, placing
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
-from esat.graph.callers import user_line
-from esat.graph.copying import clone
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.convert import as_symbol, layout_made_by
+from esat.frontend.tracing.values.layouts import MemoryLayout
+from esat.frontend.tracing.values.numbers import TracedNumber
+from esat.graph.algorithms.copying import clone
+from esat.graph.calls.callers import user_line
 from esat.graph.tracing import Traced
 from esat.graph.types import LARGEST_SIZE, TensorType
 from esat.graph.variables import Variable
-from esat.ops.batching import repeated
+from esat.ops.arrays.shape import size_of, sizes_of
 from esat.ops.cast import cast
-from esat.ops.shape import size_of, sizes_of
-from esat.records import record
+from esat.ops.inference.batching import repeated
 
 Function = Callable[..., Any]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from esat.frontend.tracing.conditions import NumberCondition
-from esat.frontend.tracing.layouts import layout_key
 from esat.frontend.tracing.trees import Structure
+from esat.frontend.tracing.values.conditions import NumberCondition
+from esat.frontend.tracing.values.layouts import layout_key
 
 Guard = Callable[[tuple[Any, ...]], list[Any] | None]
 Builder = Callable[[Sequence[Any]], Any]

@@ -14,10 +14,10 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, o
 import numpy as np
 
 from esat.errors import CallError, InputError, OptimizerError
-from esat.frontend.tracing.conditions import NumberCondition
-from esat.frontend.tracing.convert import holds_traced
 from esat.frontend.tracing.trace import SizesAsked, ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
+from esat.frontend.tracing.values.conditions import NumberCondition
+from esat.frontend.tracing.values.convert import holds_traced
 from esat.functions.call_code import NAMED, Use, entry_for
 from esat.functions.guards import Guard, guard_for, is_array, known_of
 from esat.functions.tracebacks import shown

@@ -16,23 +16,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import EsatError, GraphError, UserLine
-from esat.frontend.tracing import builtin_functions, user_objects
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import as_symbol, holds_unknown, mapped
-from esat.frontend.tracing.numbers import TracedNumber
-from esat.frontend.tracing.outside import is_users_file
+from esat.frontend.tracing.code import builtin_functions, user_objects
+from esat.frontend.tracing.code.outside import is_users_file
 from esat.frontend.tracing.trace import ErrorCheck, Path, PathDecision
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
-from esat.graph.evaluate import evaluate
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.convert import as_symbol, holds_unknown, mapped
+from esat.frontend.tracing.values.numbers import TracedNumber
+from esat.graph.algorithms.evaluate import evaluate
+from esat.graph.algorithms.traversal import inputs_of, toposort
 from esat.graph.op import Family
 from esat.graph.registry import op_named
 from esat.graph.tracing import Traced as Standing
-from esat.graph.traversal import inputs_of, toposort
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.control import ifelse
-from esat.records import record
 
 MOST_WAYS = 8
 """Ways that end in results: code after an ``if`` is there once for each."""

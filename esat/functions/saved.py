@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import esat.errors
+from esat.compilation.recorded.entry_point import compile_called
 from esat.errors import EsatError, GraphError, InputError
 from esat.frontend.graph import Graph
 from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, Type, Variable
+from esat.graph.algorithms.traversal import toposort
 from esat.graph.op import Op
 from esat.graph.random_type import RandomState
 from esat.graph.registry import is_of_package, op_named
-from esat.graph.traversal import toposort
+from esat.ops.annotations.gradients import without_gradients
 from esat.ops.control import Assert
-from esat.ops.gradients import without_gradients
-from esat.recorded.entry_point import compile_called
 
 if TYPE_CHECKING:
     from esat.mode import Mode
@@ -86,7 +86,9 @@ def save(path: str | os.PathLike[str], function: Executable) -> None:
     >>> again([1.0, 1.0])
     array(5.)
     """
-    from esat.pipeline import compile_again  # the compiler, which a function that is saved has used
+    from esat.compilation.pipeline import (
+        compile_again,  # the compiler, which a function that is saved has used
+    )
 
     made = getattr(function, "again", None)
     if made is None or made[0] is not compile_again:

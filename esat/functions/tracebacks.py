@@ -6,8 +6,8 @@ import os
 import types
 
 from esat.errors import EsatError
-from esat.frontend.tracing.outside import is_users_file
-from esat.graph.callers import is_own
+from esat.frontend.tracing.code.outside import is_users_file
+from esat.graph.calls.callers import is_own
 
 FULL = "full"
 """The value of the environment variable ``ESAT_TRACEBACK`` that keeps all frames."""

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from esat.errors import EsatError, GraphError
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.conditions import NumberCondition
-from esat.frontend.tracing.convert import call_adapted
-from esat.frontend.tracing.layouts import KnownLayout, MemoryLayout, example_of, layout_key
-from esat.frontend.tracing.numbers import TracedNumber
-from esat.frontend.tracing.outside import Outside
-from esat.frontend.tracing.rebinding import Rebinder
+from esat.frontend.tracing.code.outside import Outside
+from esat.frontend.tracing.code.rebinding import Rebinder
 from esat.frontend.tracing.rolling.iterated import told_loops
 from esat.frontend.tracing.trace import Path, Trace, TracedInFull, tracing
 from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.conditions import NumberCondition
+from esat.frontend.tracing.values.convert import call_adapted
+from esat.frontend.tracing.values.layouts import KnownLayout, MemoryLayout, example_of, layout_key
+from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.functions.paths import Returned, merged_paths
 from esat.functions.traced_programs import Result, Settings, TracedFunction, leaf_structures
 from esat.graph.tracing import Traced as Standing

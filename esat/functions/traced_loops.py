@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 
 from esat.errors import CallError, DtypeError, EsatError, ShapeError, UserLine, describe
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import as_symbol
-from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import Path, current_trace, placing
 from esat.frontend.tracing.trees import Structure
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.convert import as_symbol
+from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.functions.differentiation import Tree, called, is_scalar, recomputed
 from esat.functions.jitted import jit
-from esat.graph.callers import user_line
-from esat.graph.copying import clone
+from esat.graph.algorithms.copying import clone
+from esat.graph.calls.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
 from esat.graph.watching import watching_nodes
+from esat.ops.arrays.join import join
+from esat.ops.arrays.shape import size_of, sizes_of
+from esat.ops.arrays.view import reshape
 from esat.ops.cast import cast
 from esat.ops.control import assert_
-from esat.ops.join import join
 from esat.ops.loops.parts import LoopParts, refuse_draws
-from esat.ops.shape import size_of, sizes_of
-from esat.ops.view import reshape
 
 Function = Callable[..., Any]
 

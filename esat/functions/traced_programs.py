@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
+from esat.compilation.recorded.entry_point import compile_called
 from esat.errors import EsatWarning, GraphError, InputError, ParameterError
 from esat.frontend.graph import Graph
-from esat.frontend.tracing.conditions import NumberCondition
 from esat.frontend.tracing.trace import ValueAsked
 from esat.frontend.tracing.trees import Structure, unflatten
+from esat.frontend.tracing.values.conditions import NumberCondition
 from esat.functions.guards import builder_for
 from esat.functions.paths import RunTimeCheck
 from esat.functions.twins import is_same, share_elements
-from esat.graph.traversal import inputs_of
+from esat.graph.algorithms.traversal import inputs_of
 from esat.graph.variables import Variable
-from esat.recorded.entry_point import compile_called
-from esat.records import record
 from esat.runtime import Executable
 
 _SCALARS = {int: "int64", float: "float64", complex: "complex128"}

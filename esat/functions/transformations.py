@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from esat.errors import GradientError
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import as_symbol, holds_traced
 from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.trees import flatten, unflatten
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.convert import as_symbol, holds_traced
 from esat.functions import differentiation
 from esat.functions.jitted import Jitted, jit
 from esat.graph.scoped import Scoped
-from esat.ops.gradients import WithGradient
+from esat.ops.annotations.gradients import WithGradient
 
 Function = Callable[..., Any]
 

@@ -10,7 +10,7 @@ import ctypes
 import os
 from typing import Any, TypeAlias
 
-from esat.records import record
+from esat.base.records import record
 
 _LARGEST = 2**31 - 1
 """Of the sizes that cuBLAS takes."""

@@ -17,16 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.forks import GATE
+from esat.base.records import record
 from esat.errors import EsatError
-from esat.extract.cost import CostModel
-from esat.extract.value import UNKNOWN_SIZE
-from esat.forks import GATE
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.value import UNKNOWN_SIZE
+from esat.gpu.execution.resident import shape_of
 from esat.gpu.profile import DeviceProfile, Link
-from esat.gpu.resident import shape_of
 from esat.graph import FunctionGraph, TensorType, Variable
-from esat.phases.effects import Permissions
-from esat.phases.group import FusionPlan, Group
-from esat.phases.laziness import conditions_first, find_guards
+from esat.phases.fusing.group import FusionPlan, Group
+from esat.phases.fusing.laziness import conditions_first, find_guards
+from esat.phases.fusing.price import NO_SHAPES, Shapes, expected_bytes, group_seconds, plan_seconds
+from esat.phases.memory.effects import Permissions
 from esat.phases.placement import (
     ON_HOST,
     Ends,
@@ -36,11 +38,9 @@ from esat.phases.placement import (
     choose_sides,
     conditions_alone,
 )
-from esat.phases.price import NO_SHAPES, Shapes, expected_bytes, group_seconds, plan_seconds
 from esat.phases.shape_values import ShapeFacts
-from esat.records import record
+from esat.runtime.entry.shape_rules import ShapeRules
 from esat.runtime.executable import Executable
-from esat.runtime.shape_rules import ShapeRules
 
 MOST_PROGRAMS = 16
 """Programs that one function keeps; of further choices the oldest are compiled again when they return."""

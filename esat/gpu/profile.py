@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from esat.extract.machine import MachineProfile, profile_path
-from esat.extract.stored_profile import StoredProfile
-from esat.records import record
+from esat.base.records import record
+from esat.extract.prices.machine import MachineProfile, profile_path
+from esat.extract.prices.stored_profile import StoredProfile
 
 
 @record(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import cache, cached_property
 
+from esat.base.records import record
 from esat.gpu.device import Device
-from esat.gpu.kernels import CudaKernels
+from esat.gpu.execution.link import has_form, link_placed
+from esat.gpu.kernel_text.kernels import CudaKernels
+from esat.gpu.kernel_text.vector_products import vector_products_as_sums
 from esat.gpu.library import device_form
-from esat.gpu.link import has_form, link_placed
 from esat.gpu.placing import (
     Candidate,
     Costs,
@@ -19,18 +21,16 @@ from esat.gpu.placing import (
     Shape,
     placement_report,
 )
-from esat.gpu.vector_products import vector_products_as_sums
 from esat.graph import Apply, FunctionGraph
-from esat.phases.effects import Permissions
-from esat.phases.fusion import KernelRules, fuse
-from esat.phases.group import Group
-from esat.phases.inplace import ELEMWISE, work_in_place
+from esat.phases.fusing.fusion import KernelRules, fuse
+from esat.phases.fusing.group import Group
+from esat.phases.memory.effects import Permissions
+from esat.phases.memory.inplace import ELEMWISE, work_in_place
 from esat.phases.placement import HostOperands, conditions_alone, with_transfers
-from esat.profile import Profile
-from esat.records import record
-from esat.runtime.calls import Calls
+from esat.runtime.entry.calls import Calls
 from esat.runtime.executable import Executable
-from esat.runtime.kernel_calls import KernelSource
+from esat.runtime.function_profile import Profile
+from esat.runtime.printed.kernel_calls import KernelSource
 from esat.runtime.program import Routine
 
 
@@ -45,7 +45,7 @@ class Linking:
     rules
         What may become kernels there; None for nothing.
     rows
-        Rows of work in place that take part; see :data:`esat.phases.inplace.ROWS`.
+        Rows of work in place that take part; see :data:`esat.phases.memory.inplace.ROWS`.
     kernels
         Kernels of steps on the host.
     routine_for

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.gpu.device import Device, DeviceArray
-from esat.gpu.kernels import executor_of
-from esat.gpu.launches import Argument, Launch, Launches
+from esat.gpu.kernel_text.kernels import executor_of
+from esat.gpu.kernel_text.launches import Argument, Launch, Launches
 from esat.graph.op import Op
 from esat.ops.random.distributions import NumberVariable
-from esat.records import record
 
 _MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 _BLOCK = 256

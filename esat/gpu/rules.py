@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from esat import codegen
+from esat.base.records import record
 from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.loop_order import reduced_axes
-from esat.gpu.templates import is_fillable
+from esat.gpu.kernel_text.templates import is_fillable
 from esat.graph import Apply, Family
-from esat.ops.elementwise.code import CODE_DTYPES
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.code import CODE_DTYPES
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.reduction import Reduction
-from esat.phases.fusion import Limits
-from esat.records import record
+from esat.phases.fusing.fusion import Limits
 
 
 @record(frozen=True)
 class DeviceRules:
-    """The rules of :func:`esat.phases.fusion.fuse` for a device.
+    """The rules of :func:`esat.phases.fusing.fusion.fuse` for a device.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class DeviceRules:
         How large kernels may become. Of 255 registers of a thread each array that is read or written takes
         four; constants are counted, too, and take none.
 
-    >>> from esat.phases.fusion import fuse
+    >>> from esat.phases.fusing.fusion import fuse
     >>> import esat
     >>> from esat.graph import FunctionGraph
     >>> x = esat.matrix("x")

@@ -1,11 +1,11 @@
 """The nouns: types, variables, Apply nodes, ops, the FunctionGraph and its features."""
 
-from esat.graph.copying import clone
+from esat.graph.algorithms.copying import clone
+from esat.graph.algorithms.printing import debugprint, expression_text
+from esat.graph.algorithms.traversal import ancestors, inputs_of, toposort
 from esat.graph.features import Feature, NodeFinder, ReplaceValidate, TopologicalOrder
 from esat.graph.function_graph import Client, FunctionGraph
 from esat.graph.op import Family, Op, Work
-from esat.graph.printing import debugprint, expression_text
-from esat.graph.traversal import ancestors, inputs_of, toposort
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
 

@@ -10,7 +10,7 @@ import threading
 import weakref
 from typing import Protocol
 
-from esat.forks import GATE
+from esat.base.forks import GATE
 from esat.graph.scoped import Block, Scoped
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError
-from esat.graph.callers import caller
+from esat.graph.calls.callers import caller
 from esat.graph.types import TensorType, check_unmasked, normalize_dtype
 from esat.graph.variables import Constant, Variable
 

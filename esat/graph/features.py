@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from esat.errors import CycleError, GraphError
+from esat.graph.algorithms.traversal import toposort
 from esat.graph.op import Op
-from esat.graph.traversal import toposort
 from esat.graph.variables import Apply, Variable
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from esat.errors import GraphError, UserLine
-from esat.graph.copying import clone
+from esat.graph.algorithms.copying import clone
+from esat.graph.algorithms.printing import expression_text
+from esat.graph.algorithms.traversal import ancestors, toposort
 from esat.graph.features import Feature
-from esat.graph.printing import expression_text
-from esat.graph.traversal import ancestors, toposort
 from esat.graph.types import may_stand_for
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from esat.errors import DtypeError, GraphError, ShapeError, UserLine, describe
-from esat.graph.callers import caller
+from esat.graph.calls.callers import caller
 from esat.graph.operators import Operators, same_node
 from esat.graph.registry import function_named
 from esat.graph.sparse_type import SparseType, holds_sparse

@@ -10,13 +10,13 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import CallError, GradientError, ShapeError, describe, sizes_differ
-from esat.graph.callers import user_line
+from esat.graph.calls.callers import user_line
 from esat.graph.registry import function_named, is_registered, op_named
 from esat.graph.tracing import Traced
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable, linked
-from esat.records import record
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

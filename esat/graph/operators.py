@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from esat.errors import DtypeError, EsatError, describe
-from esat.graph.callers import user_line
+from esat.graph.calls.callers import user_line
 from esat.graph.registry import function_named, op_named
 from esat.graph.scoped import Block, Scoped
 from esat.graph.sparse_type import holds_sparse

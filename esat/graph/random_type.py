@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError
 from esat.graph.types import Type
-from esat.records import record
 
 
 class RandomState(np.random.Generator):

@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError
-from esat.graph.arguments import elements_of
+from esat.graph.calls.arguments import elements_of
 from esat.graph.types import TensorType, Type, normalize_dtype
-from esat.records import record
 
 Format: TypeAlias = Literal["csr", "csc"]
 SparseArray: TypeAlias = Any

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError
-from esat.records import record
 
 if TYPE_CHECKING:
     from esat.graph.variables import Variable

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
 import numpy as np
 
 from esat.errors import CycleError, EsatError, GraphError, UserLine, describe
-from esat.graph.callers import node_line
+from esat.graph.algorithms.traversal import toposort
+from esat.graph.calls.callers import node_line
 from esat.graph.methods import Methods
-from esat.graph.traversal import toposort
 from esat.graph.types import TensorType, Type, may_stand_for
 from esat.graph.watching import note
 

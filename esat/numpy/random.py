@@ -1,6 +1,6 @@
-"""``numpy.random`` for arrays, traced arrays and Variables; see :mod:`esat.frontend.tracing.namespace`."""
+"""``numpy.random`` for arrays and Variables; see :mod:`esat.frontend.tracing.code.namespace`."""
 
-from esat.frontend.tracing.namespace import make_module, names_of
+from esat.frontend.tracing.code.namespace import make_module, names_of
 
 __getattr__ = make_module("numpy.random")
 

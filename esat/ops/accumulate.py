@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
-from esat.records import record
 
 DTYPES = ("float32", "float64")
 

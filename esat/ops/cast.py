@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType, Type, normalize_dtype
 from esat.graph.variables import Apply, Constant, Variable
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

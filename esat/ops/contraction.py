@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, check_count, shapes_given
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.batching import aligned, bilinear
-from esat.ops.broadcasting import broadcast_types, equalize_ranks
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.view import reshape
 from esat.ops.cast import cast
-from esat.ops.dimshuffle import dimshuffle
-from esat.ops.promotion import operand_dtypes, wrap
+from esat.ops.inference.batching import aligned, bilinear
+from esat.ops.inference.broadcasting import broadcast_types, equalize_ranks
+from esat.ops.inference.promotion import operand_dtypes, wrap
 from esat.ops.reduction import SUM, reduce, sum_to
-from esat.ops.shape import size_of
-from esat.ops.view import reshape
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

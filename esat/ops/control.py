@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import AssertionFailed, CallError, DtypeError, EsatError, GraphError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
-from esat.ops.batching import batch_size, repeated
+from esat.ops.annotations.masks import is_zero
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.cast import cast
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import zeros_like
-from esat.ops.masks import is_zero
-from esat.ops.promotion import common_dtype
-from esat.records import record
+from esat.ops.inference.batching import batch_size, repeated
+from esat.ops.inference.promotion import common_dtype
 
 Shape = tuple[int | None, ...]
 

@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import ShapeError, describe
 from esat.graph.constants import constant
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.batching import bilinear
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.join import Join
+from esat.ops.arrays.shape import size_of
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL
 from esat.ops.control import assert_
-from esat.ops.creation import arange
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import subtensor
-from esat.ops.join import Join
-from esat.ops.promotion import common_dtype
-from esat.ops.shape import size_of
-from esat.records import record
+from esat.ops.inference.batching import bilinear
+from esat.ops.inference.promotion import common_dtype
 
 
 @record(frozen=True, eq=False, repr=False)

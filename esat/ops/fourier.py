@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
+from esat.ops.arrays.join import join
+from esat.ops.arrays.shape import size_of
 from esat.ops.cast import cast
-from esat.ops.join import join
-from esat.ops.shape import size_of
-from esat.records import record
 
 _COMPLEX = {"float16": "complex64", "float32": "complex64", "complex64": "complex64"}
 _REAL = {"complex64": "float32", "complex128": "float64"}

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import AxisError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.axes import normalize_axes
+from esat.ops.annotations.masks import apply, masked
 from esat.ops.cast import cast
-from esat.ops.masks import apply, masked
+from esat.ops.inference.axes import normalize_axes
 from esat.ops.reduction import ANY, LOGSUMEXP, MAX, SUM, Reduction, reduce
-from esat.records import record
 
 NORMALIZATIONS = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}
 """Name in the tensor API -> constructor."""

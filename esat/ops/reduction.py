@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import AxisError, ShapeError, describe
-from esat.graph.arguments import flag_of
+from esat.graph.calls.arguments import flag_of
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.axes import normalize_axes
+from esat.ops.annotations.masks import through
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.cast import cast
-from esat.ops.dimshuffle import dimshuffle
-from esat.ops.masks import through
-from esat.records import record
+from esat.ops.inference.axes import normalize_axes
 
 Gradient = Callable[[Variable, Variable, Variable, tuple[int, ...]], Variable]
 """(operand, result, cotangent of the result, axes) -> cotangent of the operand; the result and its

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from esat.graph.op import Op
 from esat.graph.registry import register_op
-from esat.ops.creation import ALLOC
+from esat.ops.arrays.creation import ALLOC
 from esat.ops.elementwise import (
     arithmetic,
     comparison,
@@ -19,7 +19,7 @@ from esat.ops.elementwise import (
     special,
     trigonometric,
 )
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.linalg.factor import CHOLESKY, CHOLESKY_PULLBACK
 from esat.ops.linalg.functions import EXPONENTIAL
 from esat.ops.linalg.inverse import COFACTORS, DETERMINANT, INVERSE, SLOGDET

@@ -18,19 +18,19 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.classic.local import LocalOptimizer
-from esat.egraph.forms import op_of
-from esat.egraph.loader import NARY_FORM
-from esat.egraph.terms import Term, TermType, broadcast_word
+from esat.base.records import record
+from esat.classic.optimizers.local import LocalOptimizer
+from esat.egraph.language.forms import op_of
+from esat.egraph.language.loader import NARY_FORM
+from esat.egraph.language.terms import Term, TermType, broadcast_word
 from esat.extract.arrays import EGraphArrays, IntArray
+from esat.extract.choice.selected import selected_terms
+from esat.extract.choice.selection import Problem
+from esat.extract.choice.tree import tree_choice
 from esat.extract.decode import decoded
 from esat.extract.extraction import Extraction, superseded_nodes
-from esat.extract.selected import selected_terms
-from esat.extract.selection import Problem
-from esat.extract.tree import tree_choice
 from esat.graph import Apply, FunctionGraph, Op, TensorType, Variable
 from esat.graph.registry import op_constructed
-from esat.records import record
 
 MOST_FORMS = 2_000
 """Nodes that are made, at most."""

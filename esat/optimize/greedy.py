@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from esat.classic.optimizer_database import QueriedOptimizer
+from esat.classic.optimizers.optimizer_database import QueriedOptimizer
+from esat.classic.optimizers.replacement_trace import ReplacementTrace, Writer
 from esat.classic.profile import OptimizerProfile
-from esat.classic.replacement_trace import ReplacementTrace, Writer
-from esat.egraph.encode import encode
-from esat.extract.cost import CostModel
-from esat.extract.expected_shapes import Expected, hints_of
-from esat.extract.machine import MachineProfile
-from esat.extract.pricing import predicted_seconds
+from esat.egraph.language.encode import encode
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.expected_shapes import Expected, hints_of
+from esat.extract.prices.machine import MachineProfile
+from esat.extract.prices.pricing import predicted_seconds
 from esat.graph import FunctionGraph
 from esat.optimize.report import OptimizationReport, Stage
-from esat.phases.destroy import Supervisor, permissions_of
+from esat.phases.memory.destroy import Supervisor, permissions_of
 
 
 def optimize_greedily(

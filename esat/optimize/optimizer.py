@@ -6,25 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from esat.egraph.encode import encode
-from esat.egraph.rule_program import RuleProgram
-from esat.egraph.saturation_report import SaturationReport, SaturationTrace
-from esat.egraph.schedule import Budgets
-from esat.egraph.terms import Claim
-from esat.extract.cost import CostModel
+from esat.base.records import record
+from esat.egraph.language.encode import encode
+from esat.egraph.language.terms import Claim
+from esat.egraph.preparation.rule_program import RuleProgram
+from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace
+from esat.egraph.saturation.schedule import Budgets
 from esat.extract.decode import decode
-from esat.extract.expected_shapes import Expected, hints_of
 from esat.extract.extraction import SaturatedGraph, extract
 from esat.extract.kept_graphs import KeptGraphs
-from esat.extract.lasting import Repeated
-from esat.extract.machine import MachineProfile
-from esat.extract.pricing import predicted_seconds
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.expected_shapes import Expected, hints_of
+from esat.extract.prices.lasting import Repeated
+from esat.extract.prices.machine import MachineProfile
+from esat.extract.prices.pricing import predicted_seconds
 from esat.extract.verdicts import Accuracy, Verdicts
 from esat.graph import FunctionGraph
 from esat.optimize.repeated_search import RepeatedSearch
 from esat.optimize.report import OptimizationReport, Stage, untimed
 from esat.optimize.search import EqualitySearch
-from esat.records import record
 
 Judge = Callable[[SaturatedGraph], Verdicts]
 """Tells what the e-nodes of a graph lose in digits."""
@@ -60,7 +60,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     machine
         Throughputs of the cost model.
     method
-        How e-nodes are chosen; see :func:`esat.extract.choose.choose`.
+        How e-nodes are chosen; see :func:`esat.extract.choice.choose.choose`.
     shapes
         Expected shapes of the inputs, by position.
     equalities

@@ -15,24 +15,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from esat.classic.equilibrium import EquilibriumOptimizer
-from esat.classic.global_optimizers import Optimizer, SeqOptimizer
-from esat.classic.local import LocalOptimizer
-from esat.classic.marker import Marker
-from esat.classic.optimizer_database import DB, Entry, EquilibriumDB, SequenceDB
+from esat.base.records import record
+from esat.classic.optimizers.equilibrium import EquilibriumOptimizer
+from esat.classic.optimizers.global_optimizers import Optimizer, SeqOptimizer
+from esat.classic.optimizers.local import LocalOptimizer
+from esat.classic.optimizers.marker import Marker
+from esat.classic.optimizers.optimizer_database import DB, Entry, EquilibriumDB, SequenceDB
 from esat.classic.rewriting import LIFTS, LOCALS
-from esat.classic.rule_phase import RuleOptions, RuleSource
-from esat.classic.rule_rewriter import RuleRewriter
+from esat.classic.rules.rule_phase import RuleOptions, RuleSource
+from esat.classic.rules.rule_rewriter import RuleRewriter
 from esat.classic.simplify import local_shape_lift
 from esat.classic.standard import EQUILIBRIA
-from esat.egraph.loader import NARY_FORM
-from esat.egraph.replacements import saturating
+from esat.egraph.language.loader import NARY_FORM
+from esat.egraph.preparation.replacements import saturating
 from esat.errors import EsatWarning
-from esat.records import record
-from esat.rules.database import RuleDatabase, RuleSelection
-from esat.rules.query import Query
-from esat.rules.reader import Sexp, head_of, is_number
-from esat.rules.rule import Rule
+from esat.rules.language.database import RuleDatabase, RuleSelection
+from esat.rules.language.query import Query
+from esat.rules.language.reader import Sexp, head_of, is_number
+from esat.rules.language.rule import Rule
 
 AFTER = 49.0
 """Position from which optimizers see the extracted graph."""

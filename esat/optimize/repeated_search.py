@@ -13,17 +13,17 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from esat.egraph.rule_program import RuleProgram
-from esat.egraph.schedule import Budgets
-from esat.egraph.terms import TermGraph
+from esat.base.records import record
+from esat.egraph.language.terms import TermGraph
+from esat.egraph.preparation.rule_program import RuleProgram
+from esat.egraph.saturation.schedule import Budgets
 from esat.errors import EsatWarning, OptimizerError
 from esat.optimize.report import untimed
 from esat.optimize.search import Told
-from esat.records import record
 
 if TYPE_CHECKING:
-    from esat.egraph.provenance import Provenance
-    from esat.egraph.unproven import LeftSides
+    from esat.egraph.reasons.provenance import Provenance
+    from esat.egraph.reasons.unproven import LeftSides
     from esat.engine.matching_engine import MatchingEngine
 
 
@@ -67,8 +67,8 @@ class RepeatedSearch:
         OptimizerError
             As :attr:`provenance`.
         """
-        from esat.egraph.prepare import prepared
-        from esat.egraph.unproven import left_sides
+        from esat.egraph.preparation.prepare import prepared
+        from esat.egraph.reasons.unproven import left_sides
 
         engine = self._engine()
         provenance = _provenance(engine)
@@ -100,7 +100,7 @@ class RepeatedSearch:
 
 
 def _provenance(engine: MatchingEngine) -> Provenance:
-    from esat.egraph.provenance import Provenance
-    from esat.engine.contents import EventLog
+    from esat.egraph.reasons.provenance import Provenance
+    from esat.engine.state.contents import EventLog
 
     return Provenance(EventLog(engine), engine.vocabulary)

@@ -7,18 +7,18 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, fields, replace
 from typing import Any
 
-from esat.egraph.fact_rules import FactsTold, facts_told
-from esat.egraph.facts import FACTS
-from esat.egraph.saturation_report import SaturationReport
-from esat.egraph.structure import RELATIONS
+from esat.base.records import record
+from esat.egraph.analyses.fact_rules import FactsTold, facts_told
+from esat.egraph.analyses.facts import FACTS
+from esat.egraph.analyses.structure import RELATIONS
+from esat.egraph.saturation.saturation_report import SaturationReport
 from esat.errors import OptimizerError
-from esat.extract.explain import SHARE, Explanation, explain
 from esat.extract.extraction import Extraction
+from esat.extract.reasons.explain import SHARE, Explanation, explain
+from esat.extract.reasons.why import Reasons
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import OutputAccuracy
-from esat.extract.why import Reasons
-from esat.graph.arguments import index_of
-from esat.records import record
+from esat.graph.calls.arguments import index_of
 
 Stage = Callable[[str], AbstractContextManager[object]]
 """Times a named stage: a context manager around it."""

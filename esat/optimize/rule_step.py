@@ -10,18 +10,18 @@ import weakref
 from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property
 
-from esat.accuracy.kept_verdicts import verdicts_on
-from esat.classic.global_optimizers import Optimizer
+from esat.classic.optimizers.global_optimizers import Optimizer
 from esat.classic.profile import OptimizerProfile
-from esat.classic.rule_phase import RuleOptions
-from esat.egraph.rule_program import RuleProgram, program_for
-from esat.egraph.schedule import Budgets
+from esat.classic.rules.rule_phase import RuleOptions
+from esat.egraph.preparation.rule_program import RuleProgram, program_for
+from esat.egraph.saturation.schedule import Budgets
+from esat.extract.accuracy.kept_verdicts import verdicts_on
 from esat.graph import Constant, FunctionGraph, TensorType, Variable, clone
 from esat.ops.control import IfElse
 from esat.optimize.optimizer import optimize
 from esat.phases.branches import join_branches, separate_branches
-from esat.rules.database import RuleSelection
-from esat.rules.rule import Rule
+from esat.rules.language.database import RuleSelection
+from esat.rules.language.rule import Rule
 
 
 class EGraphStep(Optimizer):

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.phase import Algebra
+from esat.egraph.analyses.structure import RELATIONS
 from esat.egraph.engine import AnyEngine
-from esat.egraph.prepare import prepared, prepared_engine
-from esat.egraph.rule_program import RuleProgram
-from esat.egraph.runner import Runner
-from esat.egraph.saturate import Saturation, rounds_beyond
-from esat.egraph.saturation_report import SaturationReport, SaturationTrace
-from esat.egraph.schedule import Budgets, Schedule
-from esat.egraph.structure import RELATIONS
+from esat.egraph.preparation.prepare import prepared, prepared_engine
+from esat.egraph.preparation.rule_program import RuleProgram
+from esat.egraph.saturation.runner import Runner
+from esat.egraph.saturation.saturate import Saturation, rounds_beyond
+from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace
+from esat.egraph.saturation.schedule import Budgets, Schedule
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.vocabulary import UnknownFormError
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SUPERSEDED_NAMES
 from esat.extract.readout import TableLayout, read_out
-from esat.ops.structure import NUMBERS
+from esat.ops.inference.structure import NUMBERS
 from esat.optimize.report import Stage
 
 if TYPE_CHECKING:

@@ -10,24 +10,24 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-from esat.accuracy.kept_verdicts import verdicts_on
 from esat.classic.equalities import CollectEqualities
-from esat.classic.global_optimizers import Optimizer, SeqOptimizer
-from esat.classic.merge import MergeOptimizer
-from esat.classic.navigator import TopoOptimizer
-from esat.classic.optimizer_database import SequenceDB
+from esat.classic.optimizers.global_optimizers import Optimizer, SeqOptimizer
+from esat.classic.optimizers.merge import MergeOptimizer
+from esat.classic.optimizers.navigator import TopoOptimizer
+from esat.classic.optimizers.optimizer_database import SequenceDB
+from esat.classic.optimizers.replacement_trace import ReplacementTrace, Writer
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
-from esat.classic.replacement_trace import ReplacementTrace, Writer
-from esat.classic.rule_phase import RuleOptions
+from esat.classic.rules.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
-from esat.egraph.rule_program import EngineName, RuleProgram, program_for
-from esat.egraph.saturation_report import SaturationReport, SaturationTrace, StepTrace, rule_name
-from esat.egraph.schedule import Budgets
-from esat.egraph.terms import Claim, TermGraph
+from esat.egraph.language.terms import Claim, TermGraph
+from esat.egraph.preparation.rule_program import EngineName, RuleProgram, program_for
+from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace, StepTrace, rule_name
+from esat.egraph.saturation.schedule import Budgets
 from esat.errors import CompileError, EsatWarning, RuleError
+from esat.extract.accuracy.kept_verdicts import verdicts_on
 from esat.extract.arrays import EGraphArrays
 from esat.extract.kept_graphs import kept_graphs
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.machine import MachineProfile
 from esat.extract.resize import Resizing
 from esat.extract.verdicts import Accuracy
 from esat.graph import FunctionGraph, Variable
@@ -46,10 +46,10 @@ from esat.optimize.rule_step import take_over
 from esat.optimize.search import EqualitySearch
 from esat.optimize.two_forms import use_regimes
 from esat.phases.branches import join_branches, separate_branches
-from esat.phases.destroy import Supervisor, permissions_of
-from esat.rules.database import RuleDatabase, RuleSelection
-from esat.rules.query import Query
-from esat.rules.rule import RuleFile
+from esat.phases.memory.destroy import Supervisor, permissions_of
+from esat.rules.language.database import RuleDatabase, RuleSelection
+from esat.rules.language.query import Query
+from esat.rules.language.rule import RuleFile
 
 
 class Watcher(Protocol):

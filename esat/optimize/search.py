@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from esat.egraph.constructors import undeclared_constructors
-from esat.egraph.loader import Loading, LoadPlan, flatten, loading
-from esat.egraph.rule_program import RuleProgram
-from esat.egraph.saturation_report import SaturationReport, SaturationTrace
-from esat.egraph.schedule import Budgets
-from esat.egraph.signature import ConstructorSignature
-from esat.egraph.terms import TermGraph
+from esat.base.records import record
+from esat.egraph.language.constructors import undeclared_constructors
+from esat.egraph.language.loader import Loading, LoadPlan, flatten, loading
+from esat.egraph.language.signature import ConstructorSignature
+from esat.egraph.language.terms import TermGraph
+from esat.egraph.preparation.rule_program import RuleProgram
+from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace
+from esat.egraph.saturation.schedule import Budgets
 from esat.errors import EsatWarning
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.kept_graphs import KeptGraphs, graph_key
 from esat.graph import Constant
 from esat.optimize.report import Stage, untimed
-from esat.records import record
 
 if TYPE_CHECKING:
     from esat.optimize.saturating import LiveEGraph

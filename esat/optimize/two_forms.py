@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from esat.accuracy.regimes import RegimeSplit, splits_of
-from esat.classic.merge import MergeOptimizer
-from esat.egraph.encode import encode
-from esat.egraph.rule_program import RuleProgram
-from esat.egraph.schedule import Budgets
-from esat.extract.cost import CostModel
+from esat.classic.optimizers.merge import MergeOptimizer
+from esat.egraph.language.encode import encode
+from esat.egraph.preparation.rule_program import RuleProgram
+from esat.egraph.saturation.schedule import Budgets
+from esat.extract.accuracy.regimes import RegimeSplit, splits_of
 from esat.extract.decode import decode
-from esat.extract.expected_shapes import hints_of
 from esat.extract.extraction import SaturatedGraph, extract
 from esat.extract.kept_graphs import KeptGraphs
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.expected_shapes import hints_of
+from esat.extract.prices.machine import MachineProfile
 from esat.extract.verdicts import Verdicts
 from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable, clone
 from esat.graph.constants import constant
 from esat.ops.cast import Cast
 from esat.ops.elementwise.comparison import lt
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.elementwise.selection import switch
 from esat.optimize.search import saturated
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isfinite
 
+from esat.base.records import record
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
 from esat.graph.registry import op_named
 from esat.ops.accumulate import DTYPES, AccumulateProduct
+from esat.ops.arrays.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.contraction import MatMul
-from esat.ops.dimshuffle import DimShuffle, dimshuffle
-from esat.phases.effects import Permissions
-from esat.records import record
+from esat.phases.memory.effects import Permissions
 
 SMALL_ORDER = 32
 """Rows and columns of matrices up to which a call of BLAS takes longer than a product and a sum."""

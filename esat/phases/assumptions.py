@@ -9,9 +9,9 @@ import numpy as np
 
 from esat.errors import AssertionFailed, describe
 from esat.graph import FunctionGraph, Variable
-from esat.graph.evaluate import computed, evaluate
-from esat.ops.assume import Assume
-from esat.ops.structure import holds, shaped
+from esat.graph.algorithms.evaluate import computed, evaluate
+from esat.ops.annotations.assume import Assume
+from esat.ops.inference.structure import holds, shaped
 
 
 def remove_assumptions(graph: FunctionGraph) -> None:

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import field
 from types import MappingProxyType
 
+from esat.base.records import record
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
 from esat.graph.constants import constant
 from esat.graph.op import Array, Op, Work
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import Type, may_stand_for
+from esat.ops.arrays.creation import alloc
+from esat.ops.arrays.shape import size_of
 from esat.ops.control import IfElse
-from esat.ops.creation import alloc
-from esat.ops.shape import size_of
-from esat.phases.group import Guard
-from esat.phases.laziness import conditions_first, find_guards
-from esat.records import record
+from esat.phases.fusing.group import Guard
+from esat.phases.fusing.laziness import conditions_first, find_guards
 
 
 @record(frozen=True, eq=False, repr=False)

@@ -23,8 +23,8 @@ from math import inf, isfinite
 
 import numpy as np
 
+from esat.base.records import record
 from esat.phases.transfer import Side
-from esat.records import record
 
 _LARGEST = 1 << 30
 """Capacities are integers of 32 bits."""

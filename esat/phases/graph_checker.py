@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from esat.accuracy.wide_values import Wide, loses_digits, wide_values
-from esat.egraph.encode import encode
+from esat.egraph.language.encode import encode
 from esat.errors import DebugError, EsatError, EsatWarning, describe
+from esat.extract.accuracy.wide_format.wide_values import Wide, loses_digits, wide_values
 from esat.graph import Apply, FunctionGraph, TensorType, Variable
-from esat.graph.evaluate import apply_node, computed, evaluate
+from esat.graph.algorithms.evaluate import apply_node, computed, evaluate
 from esat.phases.assumptions import check_assumptions, satisfying
 
 Values = Sequence[Any]

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.contraction import MatMul
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.linalg.row_blocks import TURNED, RowBlocks, is_turned
 from esat.ops.linalg.rows_product import DTYPES
 from esat.ops.reduction import Reduction
-from esat.phases.fusion import KernelRules
-from esat.phases.group import Guard
-from esat.phases.laziness import find_guards
+from esat.phases.fusing.fusion import KernelRules
+from esat.phases.fusing.group import Guard
+from esat.phases.fusing.laziness import find_guards
 
 MAXIMUM_NODES = 200
 """Nodes of a body at most."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from esat.extract.cost import CostModel
-from esat.extract.lasting import Repeated
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.lasting import Repeated
 from esat.graph import Apply, FunctionGraph, Variable
-from esat.graph.traversal import ancestors, postorder_of, toposort
+from esat.graph.algorithms.traversal import ancestors, postorder_of, toposort
 from esat.ops.loops.parts import LoopParts
 from esat.ops.loops.record import LoopOp, Scan, While
 from esat.phases.loop_places import computed_once, moved_out

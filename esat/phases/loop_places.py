@@ -12,27 +12,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from esat.base.records import record
 from esat.errors import EsatError
-from esat.extract.cost import CostModel
-from esat.extract.lasting import Repeated
-from esat.extract.loop_cost import nodes_seconds
-from esat.extract.value import UNKNOWN_SIZE
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.lasting import Repeated
+from esat.extract.prices.loop_cost import nodes_seconds
+from esat.extract.prices.value import UNKNOWN_SIZE
 from esat.graph import Apply, Constant, Family, TensorType, Variable
-from esat.graph.copying import clone
+from esat.graph.algorithms.copying import clone
+from esat.graph.algorithms.traversal import ancestors, toposort
 from esat.graph.op import Op
 from esat.graph.registry import function_named, op_named
-from esat.graph.traversal import ancestors, toposort
-from esat.ops.batching import repeated
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import ShapeI
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL, MatMul
 from esat.ops.control import Assert
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.inference.batching import repeated
 from esat.ops.linalg.record import MatrixOp
 from esat.ops.loops.parts import LoopParts, never_raises
 from esat.ops.loops.record import LoopOp, Scan
 from esat.ops.reduction import SUM, reduce
-from esat.ops.shape import ShapeI
-from esat.records import record
 
 _LENGTH = ShapeI(0)
 LARGEST_BYTES = 1 << 26

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from esat.graph import Apply, Constant, TensorType
 from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
-from esat.ops.assume import Assume
+from esat.ops.annotations.assume import Assume
+from esat.ops.arrays.creation import Alloc
+from esat.ops.arrays.cumulative import Cumulative
+from esat.ops.arrays.diagonal import Diagonal, DiagonalOf
+from esat.ops.arrays.dimshuffle import DimShuffle
+from esat.ops.arrays.join import Join, Split
+from esat.ops.arrays.searching import SearchSorted
+from esat.ops.arrays.sorting import Sort
+from esat.ops.arrays.view import Reshape
 from esat.ops.contraction import MatMul
 from esat.ops.control import After, Assert, IfElse, SpecifyShape
-from esat.ops.creation import Alloc
-from esat.ops.cumulative import Cumulative
-from esat.ops.diagonal import Diagonal, DiagonalOf
-from esat.ops.dimshuffle import DimShuffle
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
-from esat.ops.join import Join, Split
+from esat.ops.inference.vectors import MakeVector
 from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan
 from esat.ops.linalg.functions import BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
@@ -30,11 +34,7 @@ from esat.ops.linalg.whitening import Whiten
 from esat.ops.loops.record import Scan, While
 from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.random.variable import RandomVariable
-from esat.ops.searching import SearchSorted
-from esat.ops.sorting import Sort
-from esat.ops.vectors import MakeVector
-from esat.ops.view import Reshape
-from esat.phases.group import Group
+from esat.phases.fusing.group import Group
 
 VIEWS: frozenset[type[Op]] = frozenset(
     {DimShuffle, Subtensor, Diagonal, Reshape, Split, SpecifyShape, Assume, After, Assert, IfElse}

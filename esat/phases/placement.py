@@ -20,17 +20,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from math import inf
 
+from esat.base.records import record
 from esat.errors import CompileError
 from esat.graph import Apply, Constant, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.ops.control import IfElse
 from esat.phases.cut import DEVICE, HOST, Flow, Weight, cheapest_sides, seconds_of_sides
-from esat.phases.effects import Permissions
-from esat.phases.group import FusionPlan, Group, conditions_of
-from esat.phases.laziness import find_guards
+from esat.phases.fusing.group import FusionPlan, Group, conditions_of
+from esat.phases.fusing.laziness import find_guards
+from esat.phases.memory.effects import Permissions
 from esat.phases.shape_values import ShapeFacts
 from esat.phases.transfer import Side, Transfer
 from esat.phases.verify_stages import verify_fusion
-from esat.records import record
 
 HostOperands = Callable[[Apply], Collection[int]]
 """Positions of the operands that a node reads on the host, wherever it runs."""

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
-from esat.graph.traversal import postorder_of
+from esat.graph.algorithms.traversal import postorder_of
+from esat.ops.arrays.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.contraction import MatMul
-from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.linalg.rows_product import DTYPES, RowsProduct
-from esat.phases.fusion import KernelRules
-from esat.phases.group import Guard
-from esat.phases.laziness import find_guards
+from esat.phases.fusing.fusion import KernelRules
+from esat.phases.fusing.group import Guard
+from esat.phases.fusing.laziness import find_guards
 
 MAXIMUM_NODES = 64
 """Nodes of the function between the products at most."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from esat.errors import EsatError, ShapeError, describe
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
+from esat.ops.arrays.dimshuffle import DimShuffle
+from esat.ops.arrays.shape import ShapeI
+from esat.ops.arrays.view import Reshape
 from esat.ops.control import IfElse
-from esat.ops.dimshuffle import DimShuffle
-from esat.ops.shape import ShapeI
-from esat.ops.view import Reshape
 from esat.phases.transfer import Transfer
 
 _KNOWN_FAMILIES = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
+from esat.base.records import record
 from esat.errors import DtypeError, describe
 from esat.graph import Family, TensorType, Variable
 from esat.graph.op import Array, Op, check_count
 from esat.graph.types import Type
-from esat.records import record
 
 Side: TypeAlias = Literal["host", "device"]
 """Where a step runs and its results live: in the machine's own memory, or in that of a device."""

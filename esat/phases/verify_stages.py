@@ -7,8 +7,8 @@ from typing import get_args
 
 from esat.errors import CompileError
 from esat.graph import Constant, Family, FunctionGraph, SharedVariable, Variable
-from esat.phases.effects import Effect, Permissions
-from esat.phases.group import FusionPlan, Group, GroupKind
+from esat.phases.fusing.group import FusionPlan, Group, GroupKind
+from esat.phases.memory.effects import Effect, Permissions
 from esat.phases.shape_values import ShapeFacts
 
 

@@ -1,23 +1,23 @@
 """Rules: the `.egg` files, their reader, the text macros, and the signature they are checked against.
 
-`read_rules` turns a file into immutable `Rule` records, `esat.rules.rule_signature.check` checks them against
-a `Signature`; `esat.egraph.rule_compiler` compiles them for the e-graph. The laws of rule writing are in
-README.md.
+`read_rules` turns a file into immutable `Rule` records, `esat.rules.language.rule_signature.check` checks
+them against a `Signature`; `esat.egraph.preparation.rule_compiler` compiles them for the e-graph. The laws
+of rule writing are in README.md.
 
 For users: `load(path_or_text)`, `add(text)`, `remove(name)`, `list(query)`, `show(name)`, and `check`,
-which tries rules on samples. That one lives in `esat.soundness`, and what admits texts in `esat.egraph`,
-which stand behind this room and need it: both are imported only when they are asked for.
+which tries rules on samples. That one lives in `esat.tools.soundness`, and what admits texts in
+`esat.egraph`, which stand behind this room and need it: both are imported only when they are asked for.
 """
 
 import importlib
 from typing import Any
 
-from esat.graph.parameters import check_calls, check_methods
-from esat.rules.database import PACKAGE_RULES, RuleDatabase
-from esat.rules.macros import expand, permutation_axes, permutation_input_rank, permutation_word
-from esat.rules.reader import Position, read_forms
-from esat.rules.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Ruleset, Soundness, read_rules
-from esat.rules.rule_signature import Operator, Signature, declared_signature, elementwise
+from esat.graph.calls.parameters import check_calls, check_methods
+from esat.rules.language.database import PACKAGE_RULES, RuleDatabase
+from esat.rules.language.macros import expand, permutation_axes, permutation_input_rank, permutation_word
+from esat.rules.language.reader import Position, read_forms
+from esat.rules.language.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Ruleset, Soundness, read_rules
+from esat.rules.language.rule_signature import Operator, Signature, declared_signature, elementwise
 
 check_methods(RuleDatabase)
 RULES = RuleDatabase(PACKAGE_RULES)
@@ -63,5 +63,5 @@ check_calls(globals(), __all__)
 def __getattr__(name: str) -> Any:
     """`check`, from the room of soundness."""
     if name == "check":
-        return importlib.import_module("esat.soundness").check
+        return importlib.import_module("esat.tools.soundness").check
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

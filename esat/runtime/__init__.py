@@ -1,6 +1,6 @@
 """Running programs: input checks, buffers, the generated driver and the Executable around it."""
 
-from esat.graph.parameters import check_methods
+from esat.graph.calls.parameters import check_methods
 from esat.runtime.executable import Executable
 
 __all__ = ["Executable"]

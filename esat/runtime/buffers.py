@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from esat.graph.op import Array
-from esat.phases.memory_plan import ALIGNMENT, BufferPlan
+from esat.phases.memory.memory_plan import ALIGNMENT, BufferPlan
 
 POOLED_FROM = 1 << 18
 """Bytes from which the memory of outputs is kept for reuse; below, a fresh array costs less."""

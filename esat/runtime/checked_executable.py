@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from esat.accuracy.wide_values import wide_values
 from esat.errors import DebugError, EsatError
+from esat.extract.accuracy.wide_format.wide_values import wide_values
 from esat.graph import Variable
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.identity import is_among
 from esat.phases.assumptions import check_assumptions
 from esat.phases.graph_checker import GraphChecker, difference, guard
-from esat.runtime.checks import in_order
-from esat.runtime.driver import step_name
+from esat.runtime.entry.checks import in_order
+from esat.runtime.entry.shape_rules import place_text
 from esat.runtime.executable import Executable
+from esat.runtime.printed.driver import step_name
 from esat.runtime.program import Program
-from esat.runtime.shape_rules import place_text
 
 
 class DebugExecutable(Executable):

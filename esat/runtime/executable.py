@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checka
 
 import numpy as np
 
+from esat.base.interrupts import is_from_handler
 from esat.errors import CallError, EsatError, InputError, OptimizerError
-from esat.graph.arguments import flag_of
-from esat.interrupts import is_from_handler
+from esat.graph.calls.arguments import flag_of
 
 if TYPE_CHECKING:
     from esat.graph import SharedVariable, Variable
     from esat.optimize.report import Measured
-    from esat.phases.group import Group
-    from esat.profile import Profile
-    from esat.runtime.c_entry import CEntry
-    from esat.runtime.calls import Calls
-    from esat.runtime.driver import Driver
+    from esat.phases.fusing.group import Group
+    from esat.runtime.entry.calls import Calls
+    from esat.runtime.entry.variants import Variant
+    from esat.runtime.entry.written_sizes import WrittenSizes
+    from esat.runtime.function_profile import Profile
     from esat.runtime.invariants import KeptValue
-    from esat.runtime.variants import Variant
-    from esat.runtime.written_sizes import WrittenSizes
+    from esat.runtime.native.c_entry import CEntry
+    from esat.runtime.printed.driver import Driver
 
 Results: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """What type checkers take the results of a call for: an array, which may be unpacked as the tuple may be."""
@@ -106,8 +106,8 @@ class Executable:
     """
 
     def __init__(self, calls: Calls, profile: Profile | None = None) -> None:
-        from esat.profile import Profile, StepProfile
-        from esat.runtime.driver import title
+        from esat.runtime.function_profile import Profile, StepProfile
+        from esat.runtime.printed.driver import title
 
         self._calls = calls
         self._program = calls.program
@@ -163,7 +163,7 @@ class Executable:
     def _run_named(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         out = named.pop("out", None)
         if named:
-            from esat.runtime.checks import in_order
+            from esat.runtime.entry.checks import in_order
 
             arguments = in_order(self.graph.inputs, arguments, named)
         return self.entry(*arguments) if out is None else self._run_into(arguments, out)
@@ -221,7 +221,7 @@ class Executable:
 
         Returns
         -------
-        :class:`~esat.runtime.c_entry.CEntry`
+        :class:`~esat.runtime.native.c_entry.CEntry`
             Its ``address``, and the ``density_address`` and ``mapping_address`` that samplers take.
 
         Raises
@@ -241,7 +241,7 @@ class Executable:
         >>> number, gradient
         (array(-7.), array([-1., -2., -3.]))
         """
-        from esat.runtime.c_entry import c_entry
+        from esat.runtime.native.c_entry import c_entry
 
         self(*arguments)
         return c_entry(self._calls, arguments)
@@ -265,9 +265,9 @@ class Executable:
         At the sizes that came last among those not seen before, and for as many threads as a measured step
         ran in; where there was no call, axes of unknown size count as the model expects them.
         """
-        from esat.extract.cost import CostModel
-        from esat.extract.machine import machine_profile
-        from esat.phases.price import NO_SHAPES, group_seconds
+        from esat.extract.prices.cost import CostModel
+        from esat.extract.prices.machine import machine_profile
+        from esat.phases.fusing.price import NO_SHAPES, group_seconds
 
         table = self._calls.table
         known = next(reversed(tuple(table.records)), None)
@@ -380,7 +380,7 @@ class Executable:
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write a page about this function; see :func:`esat.save_html`."""
-        from esat.drawing import save_html
+        from esat.tools.drawing import save_html
 
         save_html(self, path)
 
@@ -459,7 +459,7 @@ class Executable:
 def shared_by_name(graph: Any) -> dict[str, SharedVariable]:
     """The shared variables of an ``esat.Graph`` or FunctionGraph, those that it updates first, by name."""
     from esat.graph import FunctionGraph, SharedVariable
-    from esat.graph.traversal import ancestors
+    from esat.graph.algorithms.traversal import ancestors
 
     updated = () if isinstance(graph, FunctionGraph) else graph.updated
     whole = graph if isinstance(graph, FunctionGraph) else graph.function_graph()
@@ -473,7 +473,7 @@ def shared_by_name(graph: Any) -> dict[str, SharedVariable]:
 
 def located_error(executable: Executable, error: Exception) -> Exception:
     """The error with the user's line of the step that raised it, if a step did."""
-    from esat.runtime.shape_rules import place_text
+    from esat.runtime.entry.shape_rules import place_text
 
     group = None if is_from_handler(error) else executable._failing_step(error)
     if group is None or not (place := place_text(group.nodes[-1].where)):

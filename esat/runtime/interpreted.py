@@ -7,8 +7,8 @@ from typing import Any
 
 from esat.codegen.kernel.loop_ir import Check, Kernel
 from esat.graph import Variable
-from esat.graph.evaluate import computed
-from esat.phases.group import Group
+from esat.graph.algorithms.evaluate import computed
+from esat.phases.fusing.group import Group
 
 
 def may_leave(kernel: Kernel) -> bool:

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from esat.egraph.encode import encode
-from esat.extract.class_values import term_values
-from esat.extract.cost import CostModel
-from esat.extract.expected_shapes import hints_of
-from esat.extract.lasting import LARGEST_BYTES, is_worth_keeping
-from esat.extract.machine import MachineProfile
-from esat.extract.pricing import predicted_seconds
-from esat.forks import GATE
+from esat.base.forks import GATE
+from esat.egraph.language.encode import encode
+from esat.extract.prices.class_values import term_values
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.expected_shapes import hints_of
+from esat.extract.prices.lasting import LARGEST_BYTES, is_worth_keeping
+from esat.extract.prices.machine import MachineProfile
+from esat.extract.prices.pricing import predicted_seconds
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.types import Type
 from esat.ops.control import IfElse

@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from esat.codegen.matmul.blas import ProductRoutine
 from esat.codegen.matmul.small_systems import small_code
 from esat.codegen.matmul.unrolled_products import product_code
-from esat.codegen.native_listing import GeneratedFunctions, recipe_text
+from esat.codegen.native_functions.native_listing import GeneratedFunctions, recipe_text
 from esat.codegen.rowwise.gemv_pair import RowsRoutine
 from esat.codegen.rowwise.layers import RowBlocksRoutine
 from esat.graph import Constant, TensorType, Variable
-from esat.phases.group import Group
-from esat.runtime.calls import Calls
-from esat.runtime.direct import recipe_in_one_thread
-from esat.runtime.driver import step_name, title
-from esat.runtime.native_views import Shape
+from esat.phases.fusing.group import Group
+from esat.runtime.entry.calls import Calls
+from esat.runtime.native.direct import recipe_in_one_thread
+from esat.runtime.native.native_views import Shape
+from esat.runtime.printed.driver import step_name, title
+from esat.runtime.printed.writer import Writer
 from esat.runtime.program import Program
-from esat.runtime.writer import Writer
 
 
 def listing(calls: Calls) -> str:

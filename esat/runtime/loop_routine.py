@@ -12,10 +12,10 @@ from esat.graph import Apply, Constant, FunctionGraph, TensorType
 from esat.graph.constants import constant
 from esat.graph.op import Array
 from esat.ops.loops.record import LoopOp, Scan
-from esat.runtime.native_memory import Inside, NativeMemory, NoNativeFormError, returned
+from esat.runtime.native.native_memory import Inside, NativeMemory, NoNativeFormError, returned
 
 if TYPE_CHECKING:
-    from esat.codegen.native_plan import Place, Step
+    from esat.codegen.native_functions.native_plan import Place, Step
     from esat.runtime.executable import Executable
 
 MOST_PROGRAMS = 16

@@ -9,23 +9,23 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
+from esat.base.forks import GATE
+from esat.base.records import record
 from esat.codegen.cache import CompiledKernel
-from esat.forks import GATE
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.op import Op
 from esat.graph.sparse_type import SparseType
-from esat.ops.dimshuffle import DimShuffle
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.entries import Slice
 from esat.ops.loops.record import Scan
-from esat.phases.effects import destroyed_positions
-from esat.phases.group import FusionPlan, Group
-from esat.phases.laziness import conditions_first, find_guards
-from esat.phases.memory_plan import MemoryPlan
+from esat.phases.fusing.group import FusionPlan, Group
+from esat.phases.fusing.laziness import conditions_first, find_guards
+from esat.phases.memory.effects import destroyed_positions
+from esat.phases.memory.memory_plan import MemoryPlan
 from esat.phases.shape_values import ShapeFacts
-from esat.records import record
-from esat.runtime.shape_rules import checked_by_shape
-from esat.runtime.signatures import Fact, Fitting
+from esat.runtime.entry.shape_rules import checked_by_shape
+from esat.runtime.entry.signatures import Fact, Fitting
 from esat.runtime.threads import ThreadedKernel
 
 

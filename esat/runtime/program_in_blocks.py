@@ -16,8 +16,8 @@ from esat.errors import ShapeError
 from esat.graph import Apply, FunctionGraph, Variable
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.phases.shape_values import ShapeFacts
-from esat.runtime.dispatch import Run, Way
-from esat.runtime.shape_rules import ShapeRules
+from esat.runtime.entry.dispatch import Run, Way
+from esat.runtime.entry.shape_rules import ShapeRules
 
 if TYPE_CHECKING:
     from esat.runtime.executable import Executable

@@ -24,7 +24,7 @@ from esat.codegen.kernel.partition import has_open_order
 from esat.codegen.printing.shared_loops import print_parallel_source
 from esat.codegen.threads import configured_threads, granted_threads, most_threads
 from esat.codegen.threads.choice import Choices, ChosenCalls, ThreadingChoice
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.machine import MachineProfile
 from esat.graph import Constant, Variable
 
 Shape = tuple[int, ...]

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from esat.base.records import record
+from esat.base.storage import DiskStore, default_directory, digest_of, digest_of_sources
 from esat.codegen.ground.host import host_target
-from esat.egraph.content_keys import code_digest
+from esat.egraph.language.content_keys import code_digest
 from esat.errors import CompileError, EsatError
 from esat.extract.arrays import IntArray
+from esat.extract.choice.refine import Editor, Move, single_moves
+from esat.extract.choice.selection import Problem, Selection
 from esat.extract.extraction import Extraction
-from esat.extract.machine import MachineProfile
-from esat.extract.refine import Editor, Move, single_moves
-from esat.extract.selection import Problem, Selection
+from esat.extract.prices.machine import MachineProfile
 from esat.extract.verify import verify_selection
 from esat.graph import FunctionGraph, TensorType
 from esat.graph.op import Array
-from esat.records import record
-from esat.storage import DiskStore, default_directory, digest_of, digest_of_sources
 
 if TYPE_CHECKING:
     from esat.runtime.executable import Executable

@@ -10,8 +10,8 @@ from esat import FunctionGraph, Op, ReplaceValidate, optdb
 from esat.classic import MergeOptimizer, OpSub, Optimizer, TopoOptimizer
 from esat.errors import DestroyError
 from esat.graph.op import Family
-from esat.phases.destroy import DestroyHandler, Supervisor
-from esat.phases.effects import Permissions
+from esat.phases.memory.destroy import DestroyHandler, Supervisor
+from esat.phases.memory.effects import Permissions
 
 MODES = ["fast_run", "greedy", "debug"]
 

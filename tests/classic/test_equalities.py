@@ -4,7 +4,7 @@ import pytest
 import esat
 from esat.classic import OpSub, OscillationWarning, PatternSub, local_optimizer
 from esat.classic.equalities import CollectEqualities
-from esat.egraph.encode import encode
+from esat.egraph.language.encode import encode
 from esat.errors import EsatWarning
 from esat.graph import FunctionGraph, TensorType
 

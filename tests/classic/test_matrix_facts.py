@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import esat
-from esat.classic.matrix_facts import facts_of_matrix
-from esat.graph.evaluate import evaluate
+from esat.classic.rules.matrix_facts import facts_of_matrix
+from esat.graph.algorithms.evaluate import evaluate
 
 a, b, s = esat.matrix("a"), esat.matrix("b"), esat.scalar("s")
 v = esat.vector("v")

@@ -6,9 +6,9 @@ import pytest
 import esat
 from esat.classic.operands import lift_transposes, scale_products
 from esat.graph import FunctionGraph
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.contraction import MatMul
-from esat.ops.dimshuffle import DimShuffle
 
 
 def products(graph):

@@ -3,11 +3,11 @@ import pytest
 
 import esat
 from esat.classic import EquilibriumOptimizer, MergeOptimizer
-from esat.classic.rewriting.subtensor_merge import local_useless_subtensor
-from esat.classic.rewriting.writes import local_inc_subtensor_serialize
+from esat.classic.rewriting.indices.subtensor_merge import local_useless_subtensor
+from esat.classic.rewriting.indices.writes import local_inc_subtensor_serialize
 from esat.classic.simplify import constant_folding, local_shape_lift
 from esat.graph import FunctionGraph
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 
 
 def optimize(inputs, outputs, *locals):

@@ -12,11 +12,11 @@ from benchmarks.peers.simulation_cases import horizontal_diffusion
 from esat import codegen
 from esat.classic.stencils import fuse_stencils
 from esat.errors import ShapeError
-from esat.extract.cost import CostModel
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import MachineProfile
 from esat.graph import FunctionGraph
-from esat.phases.effects import Permissions
-from esat.phases.fusion import fuse
+from esat.phases.fusing.fusion import fuse
+from esat.phases.memory.effects import Permissions
 
 RNG = np.random.default_rng(41)
 MODEL = CostModel(MachineProfile())

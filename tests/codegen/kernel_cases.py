@@ -10,7 +10,7 @@ from esat.codegen.kernel.access import read_by_elements
 from esat.graph import Constant, FunctionGraph, TensorType, Variable
 from esat.graph.registry import op_named
 from esat.ops.table import register_all
-from esat.phases.group import Group
+from esat.phases.fusing.group import Group
 
 register_all()
 

@@ -24,13 +24,13 @@ from effort import calls_of
 from numba import prange
 from numba.core import types
 
+from esat.base.storage import default_directory, entry_file
+from esat.base.storage import directory as directory_module
 from esat.codegen import vector_math
 from esat.codegen.cache import CacheWarning, CompileOptions, KernelCache, kernel_cache
 from esat.codegen.cache.compiled_kernel import compile_kernel, signature_text
 from esat.codegen.cache.fingerprint import kernel_key
 from esat.errors import CompileError
-from esat.storage import default_directory, entry_file
-from esat.storage import directory as directory_module
 
 ARRAY = types.float64[::1]
 SIGNATURE = types.void(ARRAY, ARRAY)

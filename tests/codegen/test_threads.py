@@ -12,6 +12,7 @@ from codegen.kernel_cases import group_of, op, variable
 from codegen.targets import HOST
 from numba.core import types
 
+from esat.base.native.own_machine import processors
 from esat.codegen import cache, compile_kernel, lower
 from esat.codegen.compile import compile_parallel_kernel, is_divisible
 from esat.codegen.effort import seconds_in_threads
@@ -23,9 +24,8 @@ from esat.codegen.threads import helper_placement, pool_address, protocol, threa
 from esat.codegen.threads.protocol import CALLER, DATA, THREAD, fetch, keep_away, put
 from esat.codegen.threads.tasks import in_parallel
 from esat.errors import CompileError
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.machine import MachineProfile
 from esat.graph import Variable
-from esat.native.own_machine import processors
 from esat.ops.normalization import softmax
 from esat.ops.reduction import ARGMAX, MAX, PROD, SUM, reduce
 

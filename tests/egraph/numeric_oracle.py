@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from esat.egraph.terms import SCALAR, broadcast_word
+from esat.egraph.language.terms import SCALAR, broadcast_word
 from esat.graph.types import DTYPES
 
 

@@ -5,15 +5,15 @@ import random
 
 import numpy as np
 
-from esat.egraph.core import core_program
 from esat.egraph.engine import AnyEngine
-from esat.egraph.loader import flatten
-from esat.egraph.loader import load as load_plan
-from esat.egraph.saturate import saturate
-from esat.egraph.schedule import Budgets, Schedule
-from esat.egraph.signature import ConstructorSignature, Signature
-from esat.egraph.term_rows import ROW_TABLES
-from esat.egraph.terms import SCALAR, TermBuilder, TermGraph, TermType, broadcast_word
+from esat.egraph.language.loader import flatten
+from esat.egraph.language.loader import load as load_plan
+from esat.egraph.language.signature import ConstructorSignature, Signature
+from esat.egraph.language.term_rows import ROW_TABLES
+from esat.egraph.language.terms import SCALAR, TermBuilder, TermGraph, TermType, broadcast_word
+from esat.egraph.preparation.core import core_program
+from esat.egraph.saturation.saturate import saturate
+from esat.egraph.saturation.schedule import Budgets, Schedule
 from esat.engine.matching_engine import MatchingEngine
 from esat.graph.types import DTYPES
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from esat.egraph.prepare import prepared
-from esat.egraph.runner import Runner
-from esat.engine import memory as at
+from esat.egraph.preparation.prepare import prepared
+from esat.egraph.saturation.runner import Runner
 from esat.engine import rules as r
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.rule_words import RulePlace
 from esat.engine.schedules import RulesetRun, ScheduleOutcome
+from esat.engine.state import memory as at
 from esat.optimize.saturating import LiveEGraph
 from esat.optimize.search import Told
 from tests.engine.states import Cell, State, choices, differences, state_of, without

@@ -13,7 +13,7 @@ from typing import Any
 
 from esat.egraph.engine import Engine
 from esat.engine.matching_engine import MatchingEngine
-from esat.engine.memory import MINIMUM, NEW, NUMBER, OLD
+from esat.engine.state.memory import MINIMUM, NEW, NUMBER, OLD
 from esat.engine.vocabulary import Vocabulary, bits_of
 
 ROUNDS = 4

@@ -5,7 +5,7 @@ import pytest
 
 import esat
 from esat.egraph.engine import Engine
-from esat.egraph.prepare import PreparedProgram
+from esat.egraph.preparation.prepare import PreparedProgram
 from esat.engine.matching_engine import MatchingEngine
 from esat.errors import ModeError
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from esat.egraph.engine import Engine
-from esat.engine import growing_arrays, matching_engine
+from esat.engine import matching_engine
 from esat.engine.machine_program import MachineProgram
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.schedules import RulesetRun
+from esat.engine.state import growing_arrays
 from esat.engine.vocabulary import UnknownFormError
 from esat.errors import SaturationError
 from tests.engine.states import differences, state_of

@@ -2,11 +2,11 @@
 
 import pytest
 
-from esat.egraph.prepare import prepared
-from esat.egraph.rule_program import program_for
+from esat.egraph.preparation.prepare import prepared
+from esat.egraph.preparation.rule_program import program_for
 from esat.engine.matching_engine import MatchingEngine
 from esat.rules import RULES
-from esat.rules.query import Query
+from esat.rules.language.query import Query
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from esat.extract.compiled_loops import PYTHON, ExtractionBackend
-from esat.native import Arrays
+from esat.base.native import Arrays
+from esat.extract.choice.compiled_loops import PYTHON, ExtractionBackend
 
 
 class CheckedArray:

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from esat.egraph.encode import encode
-from esat.extract.class_values import term_value
+from esat.egraph.language.encode import encode
 from esat.extract.decode import decode
-from esat.extract.value import Value
+from esat.extract.prices.class_values import term_value
+from esat.extract.prices.value import Value
 from esat.graph import FunctionGraph, TensorType, Variable
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.constants import constant
-from esat.graph.evaluate import evaluate
 from esat.graph.registry import op_named
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.cast import cast
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.normalization import softmax
 from esat.ops.reduction import ARGMAX, MAX, SUM, reduce
 from esat.ops.table import register_all

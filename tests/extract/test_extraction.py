@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 import esat
-from esat.egraph.encode import encode
-from esat.egraph.rule_program import program_for
-from esat.egraph.schedule import Budgets
-from esat.extract.cost import CostModel
+from esat.egraph.language.encode import encode
+from esat.egraph.preparation.rule_program import program_for
+from esat.egraph.saturation.schedule import Budgets
+from esat.extract.choice.initial import initial_choice
+from esat.extract.choice.selection import Problem
 from esat.extract.extraction import SUPERSEDED_PENALTY, SaturatedGraph, extract
-from esat.extract.initial import initial_choice
-from esat.extract.machine import MachineProfile
-from esat.extract.pricing import predicted_seconds
-from esat.extract.selection import Problem
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import MachineProfile
+from esat.extract.prices.pricing import predicted_seconds
 from esat.extract.verify import verify_selection
 from esat.graph.op import is_constant
 from esat.optimize.search import saturated
 from esat.rules import RULES
-from esat.rules.query import Query
+from esat.rules.language.query import Query
 
 
 def saturated_outputs(*outputs: esat.Variable, rounds: int = 4) -> SaturatedGraph:

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 
 import esat
-from esat.egraph.encode import encode
-from esat.egraph.rule_program import program_for
-from esat.egraph.schedule import Budgets
+from esat.base.storage import CacheWarning, DiskStore
+from esat.egraph.language.encode import encode
+from esat.egraph.preparation.rule_program import program_for
+from esat.egraph.saturation.schedule import Budgets
 from esat.errors import CompileError
 from esat.extract import kept_graphs
 from esat.extract.kept_graphs import KeptGraphs, graph_key
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.optimize import saturation
 from esat.optimize.optimizer import optimize
 from esat.optimize.search import EqualitySearch, saturated
 from esat.rules import RULES
-from esat.rules.query import Query
-from esat.storage import CacheWarning, DiskStore
+from esat.rules.language.query import Query
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ import hashlib, sys
 sys.path.insert(0, sys.argv[1])
 from extract.test_readout import arrays_of
 from extract.random_egraphs import random_costs
-from esat.extract.choose import choose
+from esat.extract.choice.choose import choose
 inputs = "".join(f"(union (N {number}) (In {number}))" for number in range(6))
 sums = "(union (N 6) (Add (In 0) (Add (In 1) (Add (In 2) (In 3)))))"
 sums += "(union (N 7) (Add (In 3) (Add (In 1) (In 4))))"

@@ -7,7 +7,7 @@ import pytest
 from extract.random_egraphs import egraph
 
 from esat.errors import CompileError
-from esat.extract.choose import choose
+from esat.extract.choice.choose import choose
 from esat.extract.verify import topological_classes, verify_selection
 
 NODES = [("In", (0,), (), 0), ("A", (), (0,), 1), ("B", (), (2,), 1), ("C", (), (1,), 2), ("D", (), (0,), 3)]

@@ -15,7 +15,7 @@ from esat.frontend.tracing.trace import ValueAsked
 from esat.frontend.tracing.trees import flatten
 from esat.functions.traced_calls import trace_call
 from esat.functions.traced_programs import Settings
-from esat.graph.traversal import ancestors
+from esat.graph.algorithms.traversal import ancestors
 
 MADE = (
     "v{n} = v{a}[1:]", "v{n} = v{a}[..., ::-1]", "v{n} = v{a}.T", "v{n} = v{a}.reshape(-1)",

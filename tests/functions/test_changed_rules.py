@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.classic.local import local_optimizer
+from esat.classic.optimizers.local import local_optimizer
 
 X = np.array([-2.0, 3.0])
 RULE = '(rewrite (Sqrt (Sqr x)) x :name "of-changed-rules")'

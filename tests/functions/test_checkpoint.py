@@ -5,8 +5,8 @@ import pytest
 
 import esat
 from esat.errors import GraphError
-from esat.graph.traversal import toposort
-from esat.ops.checkpoint import Checkpoint
+from esat.graph.algorithms.traversal import toposort
+from esat.ops.annotations.checkpoint import Checkpoint
 from esat.ops.control import After
 
 rng = np.random.default_rng(5)

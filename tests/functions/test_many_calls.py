@@ -5,7 +5,7 @@ import pytest
 from native_calls import way_of
 
 import esat
-from esat.runtime import direct
+from esat.runtime.native import direct
 from functions.many_calls import Program
 
 

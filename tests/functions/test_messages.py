@@ -17,7 +17,7 @@ from esat.errors import (
     TracedAttributeError,
     TracingError,
 )
-from esat.graph.callers import PACKAGE
+from esat.graph.calls.callers import PACKAGE
 
 X = np.ones(3)
 

@@ -6,7 +6,7 @@ import pytest
 
 import esat
 from esat.errors import EsatError, InputError
-from esat.runtime import direct
+from esat.runtime.native import direct
 
 from .random_writes import OVERLAPPING, compiled, differences, function_of, layout_of, outcome, program
 

@@ -10,9 +10,9 @@ import pytest
 from ops.size_cases import CASES
 
 import esat
+from esat.graph.algorithms.traversal import toposort
 from esat.graph.op import as_variable
-from esat.graph.traversal import toposort
-from esat.ops.gradients import without_gradients
+from esat.ops.annotations.gradients import without_gradients
 
 X = np.array([[0.25, 1.0, -2.0], [3.0, 0.5, 1.5]])
 

@@ -7,8 +7,8 @@ import pytest
 
 import esat
 from esat.errors import GradientError, GraphError, ShapeError
-from esat.frontend.jacobians import jacobians_of
-from esat.graph.traversal import toposort
+from esat.frontend.derivatives.jacobians import jacobians_of
+from esat.graph.algorithms.traversal import toposort
 
 rng = np.random.default_rng(11)
 X = rng.normal(size=(5, 3))

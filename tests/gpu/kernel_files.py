@@ -14,9 +14,9 @@ from codegen.kernel_files import read
 
 from esat.codegen import lower
 from esat.codegen.kernel.loop_ir import Kernel
-from esat.gpu.launches import Launch, LaunchVariant
+from esat.gpu.kernel_text.launches import Launch, LaunchVariant
 from esat.gpu.printing import print_launches
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.arrays.dimshuffle import dimshuffle
 
 FOLDER = Path(__file__).parent / "kernels"
 VECTORS, SCALARS, STRIDED = (

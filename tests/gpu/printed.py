@@ -13,8 +13,8 @@ from gpu.emulator import run_launches
 from esat.codegen import lower
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.gpu.device import Device, cuda_device
-from esat.gpu.kernels import Compiled
-from esat.gpu.launches import Launches, LaunchVariant
+from esat.gpu.kernel_text.kernels import Compiled
+from esat.gpu.kernel_text.launches import Launches, LaunchVariant
 from esat.gpu.printing import print_launches, sizes_in, variant_for
 from esat.graph import Variable
 

@@ -12,17 +12,17 @@ import esat
 from esat.codegen.ground.host import host_target
 from esat.codegen.routines import routine_for
 from esat.gpu.device import Device
-from esat.gpu.kernels import CudaKernels
-from esat.gpu.link import has_form, link_placed
+from esat.gpu.execution.link import has_form, link_placed
+from esat.gpu.kernel_text.kernels import CudaKernels
+from esat.gpu.kernel_text.vector_products import vector_products_as_sums
 from esat.gpu.rules import DeviceRules
-from esat.gpu.vector_products import vector_products_as_sums
 from esat.graph import TensorType
-from esat.phases.effects import Permissions
-from esat.phases.fusion import fuse
-from esat.phases.inplace import ROWS, work_in_place
+from esat.phases.fusing.fusion import fuse
+from esat.phases.memory.effects import Permissions
+from esat.phases.memory.inplace import ROWS, work_in_place
 from esat.phases.placement import Ends, PlanSides, with_transfers
 from esat.runtime import Executable
-from esat.runtime.kernel_calls import Kernels
+from esat.runtime.printed.kernel_calls import Kernels
 
 Data: TypeAlias = list[np.ndarray[Any, Any]]
 Built: TypeAlias = tuple[esat.Graph, Data]

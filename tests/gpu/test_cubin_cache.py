@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from esat.base.storage import CacheWarning
 from esat.errors import CompileError
-from esat.gpu.launches import Argument, Launch
+from esat.gpu.kernel_text.launches import Argument, Launch
 from esat.gpu.toolchain import Cubin
 from esat.gpu.toolchain.cache import CubinCache
-from esat.storage import CacheWarning
 
 LAUNCH = Launch("flat", "def kernel(o0): pass\n", (Argument("o0", "float32"),), 256, "1")
 

@@ -9,9 +9,9 @@ import pytest
 import esat
 from esat import Mode
 from esat.errors import DebugError, EmulationError, ModeError
-from esat.gpu import kernels
 from esat.gpu.device import cuda_device
-from esat.gpu.launches import Launches
+from esat.gpu.kernel_text import kernels
+from esat.gpu.kernel_text.launches import Launches
 
 
 @pytest.fixture(autouse=True)

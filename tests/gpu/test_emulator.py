@@ -8,7 +8,7 @@ from gpu.emulator import run_launches
 from gpu.emulator.translation import translated
 
 from esat.errors import EmulationError
-from esat.gpu.launches import Argument, Launch, Launches, Workspace
+from esat.gpu.kernel_text.launches import Argument, Launch, Launches, Workspace
 
 ORDERS = (None, 1, 2)
 """Orders of threads: one after the other, and two others."""

@@ -10,8 +10,8 @@ import pytest
 import esat
 from esat import codegen
 from esat.errors import ParameterError
-from esat.extract.cost import CostModel
-from esat.extract.machine import VARIABLE, machine_profile
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import VARIABLE, machine_profile
 from esat.gpu.profile import (
     DeviceProfile,
     Link,
@@ -19,8 +19,8 @@ from esat.gpu.profile import (
     device_profile_path,
     store_device_profile,
 )
-from esat.phases.fusion import fuse
-from esat.phases.price import group_seconds, plan_seconds
+from esat.phases.fusing.fusion import fuse
+from esat.phases.fusing.price import group_seconds, plan_seconds
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from ops.size_cases import CASES
 
 import esat
 from esat.graph import FunctionGraph
+from esat.graph.algorithms.traversal import toposort
 from esat.graph.features import NodeFinder, ReplaceValidate
 from esat.graph.op import as_variable
 from esat.graph.registry import registered_ops
-from esat.graph.traversal import toposort
-from esat.ops.checkpoint import Recomputation
+from esat.ops.annotations.checkpoint import Recomputation
 
 
 def again(value):

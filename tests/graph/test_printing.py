@@ -2,7 +2,7 @@ import io
 
 import esat
 from esat.graph import FunctionGraph
-from esat.graph.printing import expression_text
+from esat.graph.algorithms.printing import expression_text
 
 
 def test_expressions_as_in_the_documents():

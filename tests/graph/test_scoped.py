@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.graph.callers import built_for
+from esat.graph.calls.callers import built_for
 from esat.graph.scoped import Scoped
 
 

@@ -4,8 +4,8 @@ import pytest
 
 import esat
 from esat.errors import CycleError
-from esat.graph.copying import clone
-from esat.graph.traversal import ancestors, inputs_of, postorder_of, toposort
+from esat.graph.algorithms.copying import clone
+from esat.graph.algorithms.traversal import ancestors, inputs_of, postorder_of, toposort
 
 
 def test_orders():

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 import esat
-from esat.rules.database import AddedRules
+from esat.rules.language.database import AddedRules
 
 Given = dict[str, Any]
 

@@ -13,8 +13,8 @@ import esat
 from esat.frontend.scipy_functions import FUNCTIONS as SCIPYS
 from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
+from esat.ops.annotations.gradients import WithGradient
 from esat.ops.control import AFTER
-from esat.ops.gradients import WithGradient
 from esat.ops.linalg.factor import CHOLESKY_PULLBACK
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
 from esat.ops.linalg.inverse import COFACTORS, TriangularInverse

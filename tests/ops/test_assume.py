@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import esat
-from esat.ops.assume import ASSUMABLE
-from esat.ops.structure import SIGNS, STRUCTURES, holds, shaped
+from esat.ops.annotations.assume import ASSUMABLE
+from esat.ops.inference.structure import SIGNS, STRUCTURES, holds, shaped
 
 SQUARE = (6, 6)
 MODES = ("fast_run", "greedy", "fast_compile", "strict", "Stabilization")

@@ -9,9 +9,9 @@ import pytest
 
 import esat
 from esat.errors import DtypeError
-from esat.frontend.gradient import vjp
-from esat.frontend.verify_grad import verify_grad
-from esat.graph.evaluate import evaluate
+from esat.frontend.derivatives.gradient import vjp
+from esat.frontend.derivatives.verify_grad import verify_grad
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.types import DTYPES, TensorType
 from esat.graph.variables import Constant, Variable
 from esat.ops.cast import Cast, cast

@@ -4,7 +4,7 @@ import pytest
 import esat
 from esat import assert_
 from esat.errors import AssertionFailed, CallError, DtypeError, GraphError, ShapeError
-from esat.graph.folding import fold
+from esat.graph.algorithms.folding import fold
 from esat.graph.op import Family
 
 X = np.array([[1.0, -2.0, 3.0], [0.5, 0.0, 4.0]])

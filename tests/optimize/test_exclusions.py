@@ -4,10 +4,10 @@ import warnings
 
 import esat
 from esat import Query, optdb
+from esat.compilation.pipeline import optimize_graph, rule_options, rule_texts
 from esat.graph import FunctionGraph
 from esat.graph.sparse_type import SparseType
-from esat.pipeline import optimize_graph, rule_options, rule_texts
-from esat.profile import Profile
+from esat.runtime.function_profile import Profile
 from tests.classic.rewriting.test_table import CASES as LOCAL_CASES
 from tests.rules.cases import HERE, read_cases
 

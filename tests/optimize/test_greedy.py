@@ -6,7 +6,7 @@ import esat
 from esat import Query, optdb
 from esat.classic import OscillationWarning, local_optimizer
 from esat.classic.standard import standard_database
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 
 
 def gradient_graph(layers):

@@ -7,8 +7,8 @@ import pytest
 import esat
 from esat import Mode, Query
 from esat.classic import EquilibriumDB, OpSub, SequenceDB
-from esat.classic.equilibrium import EquilibriumOptimizer
-from esat.classic.rule_phase import RuleOptions
+from esat.classic.optimizers.equilibrium import EquilibriumOptimizer
+from esat.classic.rules.rule_phase import RuleOptions
 from esat.classic.standard import optdb
 from esat.errors import EsatWarning, OptimizerError
 from esat.optimize.plan import excluded_in_vain, saturation_plan, selected_rules

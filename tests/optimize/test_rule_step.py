@@ -7,8 +7,8 @@ import esat
 from esat import Query
 from esat.classic.standard import standard_database
 from esat.graph import FunctionGraph
-from esat.graph.evaluate import evaluate
-from esat.rules.database import RuleDatabase
+from esat.graph.algorithms.evaluate import evaluate
+from esat.rules.language.database import RuleDatabase
 
 
 def optimize(text, inputs, output):

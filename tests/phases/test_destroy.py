@@ -11,12 +11,12 @@ from esat.classic import OpSub, TopoOptimizer
 from esat.errors import CompileError, DestroyError, GraphError
 from esat.graph import Constant, FunctionGraph, Op, ReplaceValidate, TensorType, Variable
 from esat.graph.op import Family
-from esat.phases.destroy import DestroyHandler, DestroyPlan
-from esat.phases.effects import Effect, Permissions, effects_of_graph
-from esat.phases.fusion import fuse
-from esat.phases.inplace import work_in_place
+from esat.phases.fusing.fusion import fuse
+from esat.phases.memory.destroy import DestroyHandler, DestroyPlan
+from esat.phases.memory.effects import Effect, Permissions, effects_of_graph
+from esat.phases.memory.inplace import work_in_place
+from esat.phases.memory.step_order import StepOrder
 from esat.phases.shape_values import ShapeFacts
-from esat.phases.step_order import StepOrder
 from esat.phases.verify_stages import verify_destroyers
 
 

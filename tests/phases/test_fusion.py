@@ -8,12 +8,12 @@ from esat.errors import CompileError
 from esat.gpu.rules import DeviceRules
 from esat.graph import Apply, Family, FunctionGraph, TensorType, Variable
 from esat.graph.registry import op_named
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import size_of
 from esat.ops.contraction import matmul
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.reduction import MAX, SUM, reduce
-from esat.ops.shape import size_of
-from esat.phases.fusion import Limits, fuse
-from esat.phases.group import FusionPlan, Group
+from esat.phases.fusing.fusion import Limits, fuse
+from esat.phases.fusing.group import FusionPlan, Group
 from esat.phases.verify_stages import verify_fusion
 
 

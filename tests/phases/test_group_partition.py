@@ -2,7 +2,7 @@ import random
 
 import networkx as nx
 
-from esat.phases.group_partition import AcyclicPartition
+from esat.phases.fusing.group_partition import AcyclicPartition
 
 
 def test_a_merge_that_would_close_a_circle_is_refused() -> None:

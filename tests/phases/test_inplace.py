@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import esat
-from esat.frontend import random as draws
+from esat.frontend.elements import random as draws
 from esat.graph import FunctionGraph, Variable
 from esat.graph.op import Family
-from esat.phases.effects import Permissions
-from esat.phases.inplace import GEMM, ROWS, work_in_place
+from esat.phases.memory.effects import Permissions
+from esat.phases.memory.inplace import GEMM, ROWS, work_in_place
 
 
 def names(graph: FunctionGraph) -> list[str]:

@@ -2,9 +2,9 @@ from typing import Any
 
 import esat
 from esat.graph import Apply, FunctionGraph, Variable
-from esat.phases.fusion import fuse
-from esat.phases.group import Condition
-from esat.phases.laziness import MOST_ALTERNATIVES, find_guards
+from esat.phases.fusing.fusion import fuse
+from esat.phases.fusing.group import Condition
+from esat.phases.fusing.laziness import MOST_ALTERNATIVES, find_guards
 
 x, y = esat.matrix("x"), esat.matrix("y")
 c, d = esat.scalar("c", dtype="bool"), esat.scalar("d", dtype="bool")

@@ -7,12 +7,12 @@ import pytest
 from esat.errors import CompileError
 from esat.graph import FunctionGraph, TensorType, Variable
 from esat.graph.registry import op_named
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.contraction import matmul
-from esat.ops.dimshuffle import dimshuffle
-from esat.phases.fusion import fuse, predicted_bytes
-from esat.phases.memory_plan import MemoryPlan, plan_buffers, plan_memory, verify_memory
+from esat.phases.fusing.fusion import fuse, predicted_bytes
+from esat.phases.memory.memory_plan import MemoryPlan, plan_buffers, plan_memory, verify_memory
+from esat.phases.memory.step_order import find_roots, order_steps, peak_bytes
 from esat.phases.shape_values import ShapeFacts
-from esat.phases.step_order import find_roots, order_steps, peak_bytes
 
 
 def matrix(name: str) -> Variable:

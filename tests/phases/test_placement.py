@@ -10,14 +10,15 @@ import pytest
 import esat
 from esat import codegen
 from esat.errors import CompileError
-from esat.extract.cost import CostModel
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import MachineProfile
 from esat.gpu.profile import DeviceProfile
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.identity import is_among
-from esat.phases.effects import Permissions
-from esat.phases.fusion import fuse
-from esat.phases.memory_plan import plan_memory
+from esat.phases.fusing.fusion import fuse
+from esat.phases.fusing.price import expected_bytes, group_seconds
+from esat.phases.memory.effects import Permissions
+from esat.phases.memory.memory_plan import plan_memory
 from esat.phases.placement import (
     ON_HOST,
     Ends,
@@ -28,7 +29,6 @@ from esat.phases.placement import (
     verify_placement,
     with_transfers,
 )
-from esat.phases.price import expected_bytes, group_seconds
 from esat.phases.shape_values import ShapeFacts
 
 HOST = CostModel(MachineProfile())

@@ -4,14 +4,14 @@ import pytest
 
 import esat
 from esat import codegen
-from esat.extract.cost import CostModel
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import MachineProfile
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.functions import Exponential
-from esat.phases.fusion import fuse
-from esat.phases.group import Group
-from esat.phases.price import PYTHON_SECONDS, group_seconds, plan_seconds
+from esat.phases.fusing.fusion import fuse
+from esat.phases.fusing.group import Group
+from esat.phases.fusing.price import PYTHON_SECONDS, group_seconds, plan_seconds
 
 MODEL = CostModel(MachineProfile())
 

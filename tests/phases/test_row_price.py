@@ -4,10 +4,10 @@ import pytest
 
 import esat
 from esat import codegen
-from esat.extract.cost import CostModel
-from esat.extract.machine import MachineProfile
-from esat.phases.fusion import fuse
-from esat.phases.price import plan_seconds
+from esat.extract.prices.cost import CostModel
+from esat.extract.prices.machine import MachineProfile
+from esat.phases.fusing.fusion import fuse
+from esat.phases.fusing.price import plan_seconds
 
 MODEL = CostModel(MachineProfile())
 PLACES = 16384

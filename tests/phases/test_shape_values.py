@@ -9,11 +9,11 @@ from esat.graph import FunctionGraph, Op, TensorType, Variable
 from esat.graph.op import Family
 from esat.graph.registry import op_named
 from esat.graph.types import Type
+from esat.ops.arrays.creation import ALLOC, arange
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.view import reshape
 from esat.ops.contraction import matmul
-from esat.ops.creation import ALLOC, arange
 from esat.ops.reduction import SUM, reduce
-from esat.ops.shape import size_of
-from esat.ops.view import reshape
 from esat.phases.shape_values import ShapeFacts
 
 

@@ -7,15 +7,22 @@ import numpy as np
 import pytest
 
 import esat
-from esat.codegen.native_call import NativeRecipe
-from esat.codegen.native_plan import KernelStep
-from esat.pipeline import compile as compile_graph
-from esat.recorded import executables
-from esat.recorded.content import NativeRecord, NotRecordedError, decoded, encoded, packed, unpacked
-from esat.recorded.executables import RecordedExecutable, Request
+from esat.base.storage import CacheWarning, DiskStore
+from esat.codegen.native_functions.native_call import NativeRecipe
+from esat.codegen.native_functions.native_plan import KernelStep
+from esat.compilation.pipeline import compile as compile_graph
+from esat.compilation.recorded import executables
+from esat.compilation.recorded.content import (
+    NativeRecord,
+    NotRecordedError,
+    decoded,
+    encoded,
+    packed,
+    unpacked,
+)
+from esat.compilation.recorded.executables import RecordedExecutable, Request
 from esat.runtime import Executable
-from esat.runtime.direct import recipe_in_one_thread
-from esat.storage import CacheWarning, DiskStore
+from esat.runtime.native.direct import recipe_in_one_thread
 
 X = np.linspace(-1.0, 2.0, 12).reshape(3, 4)
 W = np.linspace(0.5, 1.5, 8).reshape(4, 2)

@@ -27,7 +27,7 @@ after, counts = esat.random.integers(after, -5, 1 << 40, size=(4,))
 walk = esat.compile(esat.Graph([x], [weights + noise, counts, lengths], updates={{state: after}}))
 kind = type(walk).__name__
 results = [[np.ravel(one).tolist() for one in walk(np.zeros(2))] for _ in range(4)]
-loaded = "esat.pipeline" in sys.modules
+loaded = "esat.compilation.pipeline" in sys.modules
 failed = ""
 try:
     walk(np.full(2, -5.0))

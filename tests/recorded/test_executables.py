@@ -57,7 +57,7 @@ COMPILER = (
     "numba",
     "egglog",
     "scipy.linalg",
-    "esat.pipeline",
+    "esat.compilation.pipeline",
     "esat.mode",
     "esat.egraph",
     "esat.codegen.cache",

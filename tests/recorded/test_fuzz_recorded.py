@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.runtime import direct
+from esat.runtime.native import direct
 
 MODES = ("fast_run", "fast_run", "greedy", "fast_compile")
 DTYPES = ("float64", "float32", "int64")

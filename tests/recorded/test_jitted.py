@@ -57,7 +57,7 @@ numbers = [np.ravel(x).tolist() for x in flat(results)]
 print(json.dumps([numbers, kinds, loaded, told, kinds_then]))
 """
 
-COMPILER = ("numba", "egglog", "scipy.linalg", "esat.pipeline", "esat.mode", "esat.egraph")
+COMPILER = ("numba", "egglog", "scipy.linalg", "esat.compilation.pipeline", "esat.mode", "esat.egraph")
 
 
 def run(folder, number=2.0, rest=""):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import esat
-from esat.recorded import keys
-from esat.recorded.keys import NotKeyedError, compiler_state, graph_key
+from esat.compilation.recorded import keys
+from esat.compilation.recorded.keys import NotKeyedError, compiler_state, graph_key
 
 
 def graph(factor=2.0, name="x", axis=0, dtype="float64", data=(1.0, 2.0)):

@@ -14,13 +14,13 @@ In terms ``(axes (1 x 0) 2)`` stands for the permutation word of that order, for
 from dataclasses import dataclass
 from pathlib import Path
 
-from esat.egraph.constructors import op_signature
-from esat.egraph.facts import FACT_OPERATORS
+from esat.egraph.analyses.facts import FACT_OPERATORS
+from esat.egraph.language.constructors import op_signature
 from esat.graph import TensorType, Variable
 from esat.graph.sparse_type import SparseType
-from esat.rules.macros import expand, permutation_word
-from esat.rules.reader import head_of, read_forms, show, string_value
-from esat.soundness.construction import Construction
+from esat.rules.language.macros import expand, permutation_word
+from esat.rules.language.reader import head_of, read_forms, show, string_value
+from esat.tools.soundness.construction import Construction
 
 HERE = Path(__file__).resolve().parent
 

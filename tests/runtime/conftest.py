@@ -8,10 +8,10 @@ from assembled import assembled
 
 from esat.graph import Apply, Family, FunctionGraph, SharedVariable, Variable
 from esat.ops import table
-from esat.phases.effects import Permissions
-from esat.phases.fusion import fuse
-from esat.phases.group import Group
-from esat.phases.inplace import work_in_place
+from esat.phases.fusing.fusion import fuse
+from esat.phases.fusing.group import Group
+from esat.phases.memory.effects import Permissions
+from esat.phases.memory.inplace import work_in_place
 from esat.runtime import Executable
 from esat.runtime.program import KernelCall
 

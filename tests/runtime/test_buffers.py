@@ -5,7 +5,7 @@ import mmap
 import numpy as np
 import pytest
 
-from esat.phases.memory_plan import ALIGNMENT
+from esat.phases.memory.memory_plan import ALIGNMENT
 from esat.runtime.buffers import HUGE_PAGE, KEPT_PER_OUTPUT, aligned_bytes, allocator, pool_of
 
 LARGE = (HUGE_PAGE + 8,)

@@ -14,7 +14,7 @@ from esat.codegen.threads import choice as calls_module
 from esat.codegen.threads.choice import ChosenCalls
 from esat.frontend.graph import Graph
 from esat.graph import Variable
-from esat.runtime import direct
+from esat.runtime.native import direct
 
 CALLS = 20
 X, V = esat.matrix("x"), esat.vector("v")

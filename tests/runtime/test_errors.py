@@ -8,10 +8,10 @@ from esat.errors import InputError, ShapeError
 from esat.graph import TensorType, Variable
 from esat.graph.op import Family, Op
 from esat.graph.registry import op_named
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.view import reshape
 from esat.ops.contraction import matmul
 from esat.ops.reduction import MAX, SUM, reduce
-from esat.ops.shape import size_of
-from esat.ops.view import reshape
 from esat.runtime import Executable
 
 Build = Callable[..., Executable]

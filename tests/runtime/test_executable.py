@@ -11,16 +11,16 @@ import pytest
 import esat
 from esat.errors import CompileError, ShapeError
 from esat.graph import Op, SharedVariable, TensorType, Variable
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.op import Family
 from esat.graph.registry import op_named
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.view import reshape
 from esat.ops.contraction import matmul
 from esat.ops.control import ifelse
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.index.basic import subtensor
 from esat.ops.reduction import MAX, SUM, reduce
-from esat.ops.shape import size_of
-from esat.ops.view import reshape
 from esat.runtime import Executable
 
 Build = Callable[..., Executable]

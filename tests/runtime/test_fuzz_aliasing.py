@@ -12,7 +12,7 @@ import pytest
 
 import esat
 from esat.graph import SharedVariable, Variable
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.runtime import Executable
 
 ROUNDS = int(os.environ.get("ESAT_FUZZ_ROUNDS", "400"))

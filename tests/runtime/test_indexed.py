@@ -7,7 +7,7 @@ import pytest
 
 import esat
 from esat.errors import IndexingError, ShapeError
-from esat.runtime import direct
+from esat.runtime.native import direct
 
 RNG = np.random.default_rng(7)
 X, M = esat.vector("x"), esat.matrix("m")

@@ -10,10 +10,10 @@ import scipy.sparse
 
 import esat
 from esat.errors import AssertionFailed, DestroyError, GraphError, IndexingError, InputError, ShapeError
-from esat.frontend import random as draws
-from esat.frontend import sparse
+from esat.frontend.elements import random as draws
+from esat.frontend.linear_algebra import sparse
 from esat.graph import Family, Op, TensorType, Type, Variable
-from esat.runtime import direct
+from esat.runtime.native import direct
 
 
 def address(variable: esat.SharedVariable) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.extract import lasting
+from esat.extract.prices import lasting
 from esat.runtime import invariants
 from esat.runtime.executable import Executable
 

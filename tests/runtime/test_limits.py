@@ -6,9 +6,11 @@ from native_calls import way_of
 
 import esat
 from esat.codegen.ground import kernel_entry
-from esat.egraph import rule_program
+from esat.egraph.preparation import rule_program
 from esat.functions import jitted as jitted_functions
-from esat.runtime import direct, kernel_calls, signatures
+from esat.runtime.entry import signatures
+from esat.runtime.native import direct
+from esat.runtime.printed import kernel_calls
 
 X, M = esat.vector("x"), esat.matrix("m")
 ROUNDS = 3

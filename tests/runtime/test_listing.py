@@ -11,7 +11,7 @@ from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.matmul.looped_systems import LoopedSystem
 from esat.codegen.matmul.unrolled_products import UnrolledProduct
 from esat.codegen.matmul.unrolled_systems import UnrolledSystem
-from esat.runtime import direct
+from esat.runtime.native import direct
 
 A, B = esat.matrix("a"), esat.matrix("b")
 X = esat.vector("x")

@@ -18,10 +18,10 @@ from esat.codegen.ground.target import Target
 from esat.codegen.threads import available_threads, default_threads
 from esat.codegen.threads.choice import ThreadingChoice
 from esat.errors import ModeError
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.machine import MachineProfile
 from esat.frontend.graph import Graph
 from esat.graph import Variable
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.runtime import threads as threads_module
 
 EAGER = MachineProfile(parallel_from=1e-30)
@@ -178,7 +178,7 @@ _SETTINGS = """
 import numpy as np, numba, sys, threading
 import esat
 from esat.codegen.threads import default_threads
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.machine import MachineProfile
 from esat.frontend.graph import Graph
 x = esat.vector("x")
 mode = esat.Mode("o2", machine=MachineProfile(parallel_from=1e-30))

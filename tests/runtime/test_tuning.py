@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import esat
-from esat.extract.machine import MachineProfile
+from esat.base.storage import DiskStore
+from esat.extract.prices.machine import MachineProfile
 from esat.runtime import tuning
 from esat.runtime.executable import Executable
 from esat.runtime.tuning import Tuning, Winners, winners
-from esat.storage import DiskStore
 
 # Work costs nothing, calls everything: every order of products is predicted to take the same time.
 BLIND = MachineProfile(

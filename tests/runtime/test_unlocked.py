@@ -10,7 +10,7 @@ from native_calls import by_driver, way_of
 import esat
 from esat.codegen.ground.blas_library import one_thread
 from esat.errors import InputError, ShapeError
-from esat.runtime import direct
+from esat.runtime.native import direct
 
 X, Y = esat.vector("x"), esat.vector("y")
 SIZE = 1 << 17

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import reduce
 
-from esat.classic.graph_terms import same
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting
+from esat.classic.rules.graph_terms import same
 from esat.graph import Apply
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
-from esat.ops.creation import ALLOC, Alloc
-from esat.ops.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.arrays.creation import ALLOC, Alloc
+from esat.ops.arrays.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.arrays.join import Join
 from esat.ops.index.basic import IncSubtensor, SetSubtensor
-from esat.ops.join import Join
 
 
 @local_optimizer([DimShuffle])

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting, is_oblong, is_square
-from esat.classic.rewriting.writes import is_zero
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting, is_oblong, is_square
+from esat.classic.rewriting.indices.writes import is_zero
 from esat.classic.simplify import axes_agree
 from esat.graph import Apply, Op, Variable
 from esat.graph.registry import op_named
+from esat.ops.arrays.diagonal import Diagonal
+from esat.ops.arrays.join import Join, join
+from esat.ops.arrays.shape import size_of
 from esat.ops.contraction import MATMUL, MatMul
-from esat.ops.diagonal import Diagonal
 from esat.ops.index.basic import subtensor
-from esat.ops.join import Join, join
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.functions import BLOCK_DIAGONAL, BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.solve import Solve
-from esat.ops.shape import size_of
 
 
 @local_optimizer([BlockDiagonal])

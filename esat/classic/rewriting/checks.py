@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from esat.classic.local import Transformed, local_optimizer
-from esat.egraph.uniform import value_of
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.egraph.analyses.uniform import value_of
 from esat.graph import Apply, Variable
 from esat.graph.identity import is_among
 from esat.ops.control import Assert

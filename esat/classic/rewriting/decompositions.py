@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Literal
 
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.matrix_facts import facts_of_matrix, is_known_square
-from esat.classic.rewriting.parts import fitting
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting
+from esat.classic.rules.matrix_facts import facts_of_matrix, is_known_square
 from esat.graph import Apply, Variable
 from esat.graph.registry import op_named
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.diagonal import Diagonal
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.sorting import argsort, sort
+from esat.ops.arrays.view import reshape
 from esat.ops.cast import cast
-from esat.ops.creation import arange
-from esat.ops.diagonal import Diagonal
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.linalg.algebra import as_column, as_row, identity_like
 from esat.ops.linalg.factor import LU, QR, CholeskyPullback, cholesky_pullback
 from esat.ops.linalg.inverse import Determinant, Inverse
 from esat.ops.linalg.record import MatrixOp
 from esat.ops.linalg.solve import CholeskySolve, Solve, SolveTriangular
 from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
-from esat.ops.shape import size_of
-from esat.ops.sorting import argsort, sort
-from esat.ops.view import reshape
 
 _SYSTEMS = (Solve, SolveTriangular, CholeskySolve)
 Axes = Sequence[int | Literal["x"]]

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from esat.classic.graph_terms import same
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.matrix_facts import is_known_square
-from esat.classic.rewriting.parts import fitting, used_once
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting, used_once
+from esat.classic.rules.graph_terms import same
+from esat.classic.rules.matrix_facts import is_known_square
 from esat.classic.simplify import are_same_size, traced, traced_size
-from esat.egraph.uniform import value_of
+from esat.egraph.analyses.uniform import value_of
 from esat.graph import Apply, Constant, Family, Variable
 from esat.graph.registry import op_named
+from esat.ops.arrays.creation import ARange
+from esat.ops.arrays.diagonal import Diagonal, DiagonalOf
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.view import swapaxes
 from esat.ops.contraction import MATMUL
-from esat.ops.creation import ARange
-from esat.ops.diagonal import Diagonal, DiagonalOf
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 from esat.ops.index.basic import subtensor
 from esat.ops.index.entries import ARRAY
 from esat.ops.reduction import SUM, reduce
-from esat.ops.shape import size_of
-from esat.ops.view import swapaxes
 
 
 @local_optimizer([Diagonal])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting
-from esat.classic.rewriting.writes import is_zero
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting
+from esat.classic.rewriting.indices.writes import is_zero
 from esat.graph import Apply, Family, Variable
 from esat.graph.constants import constant
 from esat.graph.identity import same_variables
 from esat.graph.registry import op_named
+from esat.ops.arrays.creation import ALLOC, Alloc
+from esat.ops.arrays.shape import ShapeI, element_count, size_of
 from esat.ops.cast import Cast, cast
 from esat.ops.contraction import MatMul
-from esat.ops.creation import ALLOC, Alloc
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.reduction import Reduction
-from esat.ops.shape import ShapeI, element_count, size_of
 
 
 @local_optimizer([Elementwise])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting
 from esat.graph import Apply, Variable
 from esat.ops.contraction import MatMul, swap_last_axes
 from esat.ops.linalg.inverse import INVERSE

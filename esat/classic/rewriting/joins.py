@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import reduce
 
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting
 from esat.graph import Apply, Variable
 from esat.graph.registry import op_named
-from esat.ops.join import Join, join
+from esat.ops.arrays.join import Join, join
+from esat.ops.inference.vectors import MakeVector, make_vector
 from esat.ops.reduction import Reduction
-from esat.ops.vectors import MakeVector, make_vector
 
 _BOTH = {
     "sum": "add",

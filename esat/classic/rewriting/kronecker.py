@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Literal
 
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.matrix_facts import has_structure, is_known_square
-from esat.classic.rewriting.parts import fitting, is_oblong, is_square
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting, is_oblong, is_square
+from esat.classic.rules.matrix_facts import has_structure, is_known_square
 from esat.graph import Apply, Constant, Variable
 from esat.graph.registry import op_named
+from esat.ops.arrays.diagonal import Diagonal, DiagonalOf
+from esat.ops.arrays.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.arrays.shape import ShapeI, size_of
+from esat.ops.arrays.view import Reshape, reshape
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL, MatMul, swap_last_axes
-from esat.ops.diagonal import Diagonal, DiagonalOf
-from esat.ops.dimshuffle import DimShuffle, dimshuffle
 from esat.ops.index.basic import subtensor
+from esat.ops.inference.vectors import MakeVector
 from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.solve import Solve
-from esat.ops.shape import ShapeI, size_of
-from esat.ops.vectors import MakeVector
-from esat.ops.view import Reshape, reshape
 
 _SPREAD: tuple[tuple[int | Literal["x"], ...], ...] = ((0, "x", 1, "x"), ("x", 0, "x", 1))
 """Orders of axes that put the rows and columns of the factors side by side."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from esat.classic.local import Transformed, local_optimizer
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting, used_once
+from esat.classic.rewriting.indices.writes import is_zero
 from esat.classic.rewriting.logarithms import is_stabilized
-from esat.classic.rewriting.parts import fitting, used_once
-from esat.classic.rewriting.writes import is_zero
-from esat.egraph.known import is_exponential, is_view
+from esat.egraph.analyses.known import is_exponential, is_view
 from esat.graph import Apply, Family, Variable
 from esat.graph.registry import op_named
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 from esat.ops.index.basic import IncSubtensor, Subtensor
 from esat.ops.normalization import Normalization, log_softmax

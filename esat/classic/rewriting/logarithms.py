@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting, used_once
-from esat.egraph.known import LOGARITHMS, is_exponential, is_view
-from esat.egraph.uniform import value_of
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting, used_once
+from esat.egraph.analyses.known import LOGARITHMS, is_exponential, is_view
+from esat.egraph.analyses.uniform import value_of
 from esat.graph import Apply, Family, Variable
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
-from esat.ops.dimshuffle import DimShuffle
-from esat.ops.elementwise.record import Elementwise
-from esat.ops.join import Join
+from esat.ops.arrays.dimshuffle import DimShuffle
+from esat.ops.arrays.join import Join
+from esat.ops.elementwise.records.record import Elementwise
 
 _DEPTH = 8
 

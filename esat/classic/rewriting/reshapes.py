@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from esat.classic.local import Transformed, local_optimizer
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting, used_once
 from esat.classic.rewriting.logarithms import is_stabilized
-from esat.classic.rewriting.parts import fitting, used_once
 from esat.graph import Apply, Family, Variable
 from esat.graph.constants import constant
-from esat.ops.dimshuffle import DimShuffle, dimshuffle
-from esat.ops.shape import ShapeI
-from esat.ops.vectors import MakeVector
-from esat.ops.view import Reshape
+from esat.ops.arrays.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.arrays.shape import ShapeI
+from esat.ops.arrays.view import Reshape
+from esat.ops.inference.vectors import MakeVector
 
 
 @local_optimizer([Reshape])

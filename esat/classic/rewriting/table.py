@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from esat.classic.local import FromFunctionLocalOptimizer
+from esat.base.records import record
+from esat.classic.optimizers.local import FromFunctionLocalOptimizer
 from esat.classic.rewriting import (
     allocs,
     blocks,
@@ -10,21 +11,22 @@ from esat.classic.rewriting import (
     decompositions,
     diagonals,
     fills,
-    gathers,
-    increments,
     inverses,
     joins,
     kronecker,
     labels,
     logarithms,
-    masked,
     reshapes,
+    useless,
+)
+from esat.classic.rewriting.indices import (
+    gathers,
+    increments,
+    masked,
     subtensor_lift,
     subtensor_merge,
-    useless,
     writes,
 )
-from esat.records import record
 
 
 @record(frozen=True, slots=True)

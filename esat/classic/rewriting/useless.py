@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from functools import reduce
 
-from esat.classic.graph_terms import is_tensor, same
-from esat.classic.local import Transformed, local_optimizer
-from esat.classic.rewriting.parts import fitting
-from esat.egraph.uniform import value_of
+from esat.classic.optimizers.local import Transformed, local_optimizer
+from esat.classic.rewriting.indices.parts import fitting
+from esat.classic.rules.graph_terms import is_tensor, same
+from esat.egraph.analyses.uniform import value_of
 from esat.graph import Apply, Variable
 from esat.graph.registry import op_named
+from esat.ops.arrays.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.arrays.join import Split
+from esat.ops.arrays.sorting import Sort
 from esat.ops.control import IfElse, SpecifyShape
-from esat.ops.dimshuffle import DimShuffle, dimshuffle
-from esat.ops.join import Split
+from esat.ops.inference.vectors import MakeVector
 from esat.ops.reduction import Reduction
-from esat.ops.sorting import Sort
 from esat.ops.sparse.structure import DenseFromSparse, SparseFromDense
-from esat.ops.vectors import MakeVector
 
 
 @local_optimizer([IfElse])

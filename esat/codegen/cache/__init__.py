@@ -1,5 +1,6 @@
 """Compiled kernels, kept in memory and on disk."""
 
+from esat.base.storage import CacheWarning
 from esat.codegen.cache.compiled_kernel import CompiledKernel, CompileOptions, assembly
 from esat.codegen.cache.kernel_cache import (
     RECENT_KERNELS,
@@ -12,7 +13,6 @@ from esat.codegen.cache.kernel_cache import (
     misses,
     process_cache,
 )
-from esat.storage import CacheWarning
 
 __all__ = [
     "RECENT_KERNELS",

@@ -22,6 +22,9 @@ from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.core.typing.templates import Signature
 
+from esat.base.interrupts import raise_from_outside
+from esat.base.records import record
+from esat.base.storage import digest_of
 from esat.codegen.cache import namespace
 from esat.codegen.cache.machine_code import MachineCode, assembly_of, finished
 from esat.codegen.ground.host import host_target
@@ -33,9 +36,6 @@ from esat.codegen.loop_compiler.contexts import RUN_TIME
 from esat.codegen.loop_compiler.private import forget, private_compiler
 from esat.codegen.vector_math import shared_code
 from esat.errors import CompileError, EsatError
-from esat.interrupts import raise_from_outside
-from esat.records import record
-from esat.storage import digest_of
 
 _COMPILER: Any = compiler
 _SERIALIZER: Any = serialize

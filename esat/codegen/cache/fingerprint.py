@@ -22,8 +22,8 @@ import numpy as np
 from numba.core import config as numba_config
 from numba.core import types as numba_types
 
+from esat.base.storage import digest_of, digest_of_sources
 from esat.errors import CompileError
-from esat.storage import digest_of, digest_of_sources
 
 NUMBA_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "LLVM_REFPRUNE_PASS")
 """Settings of numba that change the code it makes."""

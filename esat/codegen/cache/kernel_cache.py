@@ -13,6 +13,10 @@ from weakref import WeakValueDictionary
 
 from numba.core.typing.templates import Signature
 
+from esat.base.forks import GATE
+from esat.base.interrupts import delayed_interrupts
+from esat.base.records import record
+from esat.base.storage import DEFAULT_LIMIT, DiskStore, default_directory
 from esat.codegen.cache.compiled_kernel import (
     CompiledKernel,
     CompileOptions,
@@ -26,10 +30,6 @@ from esat.codegen.cache.fingerprint import kernel_key
 from esat.codegen.cache.machine_code import MachineCode
 from esat.codegen.ground.host import host_target, runs_here
 from esat.errors import CompileError
-from esat.forks import GATE
-from esat.interrupts import delayed_interrupts
-from esat.records import record
-from esat.storage import DEFAULT_LIMIT, DiskStore, default_directory
 
 RECENT_KERNELS = 64
 """Kernels that are kept though nothing uses them; others go with the last function that does."""

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from llvmlite import binding
 
+from esat.base.records import record
 from esat.codegen.ground.machine_text import HostFunction, compiled
-from esat.records import record
 
 _Bound: TypeAlias = Literal["any", "positive", "share", "end of range"]
 _INFINITY = "0x7FF0000000000000"

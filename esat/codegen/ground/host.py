@@ -11,9 +11,9 @@ from typing import Any
 
 from llvmlite import binding
 
+from esat.base.storage import write_whole
 from esat.codegen.ground.target import Caches, Target, TuningNumbers, enabled
-from esat.extract.machine import profile_path
-from esat.storage import write_whole
+from esat.extract.prices.machine import profile_path
 
 _FORMAT = 1
 

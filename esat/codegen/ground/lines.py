@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.ground.machine_text import HostFunction
-from esat.records import record
 
 _GET_FUNCTIONS = 365
 """The place of ``_PyDataType_GetArrFuncs`` in NumPy's table of functions."""

@@ -11,7 +11,7 @@ from llvmlite.ir.instructions import AllocaInstr
 from llvmlite.ir.values import MDValue
 from numba.core.controlflow import CFGraph
 
-from esat.records import record
+from esat.base.records import record
 
 _FLOW: Any = CFGraph  # which numba does not annotate
 _INDEX = ir.IntType(64)

@@ -7,9 +7,9 @@ from typing import Any
 
 from llvmlite import binding
 
-from esat.native.own_machine import description, target_machine
-from esat.records import record
-from esat.storage import DiskStore, default_directory, digest_of
+from esat.base.native.own_machine import description, target_machine
+from esat.base.records import record
+from esat.base.storage import DiskStore, default_directory, digest_of
 
 
 def initialize() -> None:

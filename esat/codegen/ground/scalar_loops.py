@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
+from esat.base.records import record
 from esat.codegen.ground.machine_text import HostFunction
 from esat.graph import Constant, TensorType, Variable
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.loops.record import Scan
-from esat.records import record
 
 _CODE: Mapping[str, str] = {
     "add": "fadd double {0}, {1}",

@@ -14,7 +14,7 @@ from typing import Any
 
 from llvmlite import binding
 
-from esat.records import record
+from esat.base.records import record
 
 _SCALING = {"avx512f", "avx512dq", "avx512vl"}
 _SCALING_SINCE = 22

@@ -28,7 +28,7 @@ from dataclasses import field
 from typing import Literal as Choice
 from typing import TypeAlias
 
-from esat.records import record
+from esat.base.records import record
 
 Index: TypeAlias = tuple[int | None, ...]
 """One entry an axis of an array: the loop axis that runs along it, or None where its size is 1."""

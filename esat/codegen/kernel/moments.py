@@ -41,11 +41,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from esat.base.records import record
 from esat.codegen.ground.memory_access import LINE
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.loop_ir import Accumulator, Compute, Load, Loop, Statement, Update, is_square
 from esat.codegen.kernel.partition import SUM_BLOCK_BITS, Gather, Part
-from esat.records import record
 
 CHUNK_BITS = 12
 """2**12 elements have a pivot; with larger chunks more cancels."""

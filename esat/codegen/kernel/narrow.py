@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import (
     Compute,
@@ -28,8 +29,7 @@ from esat.codegen.kernel.loop_ir import (
     Tile,
     walk,
 )
-from esat.ops.elementwise.code import VECTOR_MATH
-from esat.records import record
+from esat.ops.elementwise.records.code import VECTOR_MATH
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import (
     MAXIMUM,
     MINIMUM,
@@ -27,7 +28,6 @@ from esat.codegen.kernel.loop_ir import (
     operands_of,
     walk,
 )
-from esat.records import record
 
 SUM_BLOCK_BITS = 8
 """2**8 elements are summed before rounding errors are taken account of."""

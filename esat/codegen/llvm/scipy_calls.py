@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from esat.codegen.ground.scipy_functions import address, symbol
 from esat.codegen.vector_math.widened import PURE
-from esat.ops.elementwise.code import SCIPY_FUNCTIONS
+from esat.ops.elementwise.records.code import SCIPY_FUNCTIONS
 
 
 @functools.cache

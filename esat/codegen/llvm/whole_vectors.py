@@ -19,11 +19,11 @@ from llvmlite.ir.instructions import InsertValue
 from numba.core import types
 from numba.extending import intrinsic
 
+from esat.base.records import record
 from esat.codegen.ground.llvm_loops import loops_of, one_by_one
 from esat.codegen.ground.target import Target
 from esat.codegen.llvm.interleaving import interleaved_lanes
 from esat.codegen.vector_math.shared_code import share_function, shared_name
-from esat.records import record
 
 _MARK = '"whole-vectors"'
 _WHOLE = ".whole"

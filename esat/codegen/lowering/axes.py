@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import Index
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Family, Variable
-from esat.ops.dimshuffle import DimShuffle
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.index.part import Part, part_of
 from esat.ops.index.write import PartWrite
 from esat.ops.reduction import Reduction
-from esat.records import record
 
 Use = tuple[int, int]
 """Position of a node in the group, and of an operand of it."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import Compute
 from esat.codegen.lowering.axes import AxisNames
 from esat.codegen.lowering.scalar_values import SUM, Steps, Values, is_literal, literal_text
 from esat.graph import Apply, Constant, Variable
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.cast import Cast
-from esat.ops.dimshuffle import DimShuffle
-from esat.ops.elementwise.code import expression
 from esat.ops.elementwise.complex_forms import PART_DTYPES, Operand, Parts
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.code import expression
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.index.advanced import AdvancedSubtensor
 from esat.ops.reduction import Reduction
-from esat.records import record
 
 _FUNCTION = re.compile("exp|sin|cos|log|arctan2")
 _FUNCTION_FLOPS = 12.0

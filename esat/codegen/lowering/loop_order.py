@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import Index, axes_of
 from esat.codegen.lowering.axes import AxisNames
 from esat.codegen.lowering.unsupported import UnsupportedError
@@ -12,7 +13,6 @@ from esat.graph import Apply, Variable
 from esat.ops.index.part import part_of
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
-from esat.records import record
 
 
 @record(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import (
     Check,
     Index,
@@ -28,7 +29,6 @@ from esat.codegen.kernel.loop_ir import (
 from esat.codegen.lowering.loop_order import LoopOrder
 from esat.codegen.lowering.scalar_values import COSTLY_FLOPS, Fold, Node, Values, operands
 from esat.codegen.lowering.unsupported import UnsupportedError
-from esat.records import record
 
 
 @record(frozen=True)

@@ -17,14 +17,14 @@ from esat.codegen.lowering.verify_kernel import verify
 from esat.codegen.template import is_resolvable
 from esat.errors import CompileError
 from esat.graph import Apply, TensorType, Variable
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.cast import Cast
-from esat.ops.dimshuffle import DimShuffle
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.index.part import has_kernel_form, may_misfit, part_of
 from esat.ops.index.write import PartWrite
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
-from esat.phases.group import Group
+from esat.phases.fusing.group import Group
 
 WRITTEN_FLOPS = 8.0
 """Work of an element that a loop which writes parts may do besides, in additions: it does not vectorise."""

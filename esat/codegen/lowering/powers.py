@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from esat.graph import Apply
-from esat.ops.dimshuffle import DimShuffle
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.elementwise.power import pow
 from esat.ops.elementwise.whole_power import Rounding, power_plan, whole_exponent
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import (
     MAXIMUM,
     MINIMUM,
@@ -34,17 +35,16 @@ from esat.codegen.lowering.axes import AxisNames
 from esat.codegen.lowering.powers import exponent_of, float_power, integer_power
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Constant, Variable
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.cast import Cast
-from esat.ops.dimshuffle import DimShuffle
 from esat.ops.elementwise.arithmetic import mul
-from esat.ops.elementwise.code import KERNEL_DTYPES, expression
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.code import KERNEL_DTYPES, expression
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.part import Chosen, part_of, range_of
 from esat.ops.index.write import Adding
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
-from esat.records import record
 
 COSTLY_FLOPS = 8.0
 """Work of one element from which a value is rather kept in memory than computed again."""

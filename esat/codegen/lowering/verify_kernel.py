@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import (
     Accumulator,
     At,
@@ -25,8 +26,7 @@ from esat.codegen.kernel.loop_ir import (
 )
 from esat.codegen.template import is_resolvable, placeholders
 from esat.errors import CompileError
-from esat.ops.elementwise.code import KERNEL_DTYPES
-from esat.records import record
+from esat.ops.elementwise.records.code import KERNEL_DTYPES
 
 
 def verify(kernel: Kernel) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.ground.array_call import array_call
 from esat.codegen.ground.blas_library import (
     LETTERS,
@@ -36,7 +37,6 @@ from esat.codegen.threads import granted_threads
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
-from esat.records import record
 
 HANDED_TO_NUMPY = 1 << 19
 """Multiplications from which products go through NumPy: there its fixed cost is below one percent."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from esat.base.records import record
 from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.matmul.straight_line import batch_end
 from esat.codegen.matmul.unrolled_systems import SystemName
-from esat.records import record
 
 LANES = 8
 """Matrices of a batch that are computed at once; what the processor has not is made of several."""

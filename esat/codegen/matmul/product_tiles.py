@@ -19,12 +19,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from esat.base.records import record
 from esat.codegen.ground.host import target_of
 from esat.codegen.ground.memory_access import BYTE, item_size, word
 from esat.codegen.ground.target import Target
 from esat.codegen.matmul.row_tiles import lanes_of, load, spread, steps, store
 from esat.codegen.vector_math.builder import Float, Format
-from esat.records import record
 
 _CGUTILS: Any = cgutils
 _HEIGHTS = {1: 6, 2: 6, 3: 4}

@@ -19,12 +19,12 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from esat.base.records import record
 from esat.codegen.ground.host import target_of
 from esat.codegen.ground.memory_access import item_size, pointer_to, word
 from esat.codegen.ground.target import Target
 from esat.codegen.llvm.prefetching import fetch
 from esat.codegen.vector_math.builder import Float, Format
-from esat.records import record
 
 _CGUTILS: Any = cgutils
 _NUMBER = ir.IntType(32)

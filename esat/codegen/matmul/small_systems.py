@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.ground.array_call import array_call
 from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.ground.machine_text import HostFunction
@@ -20,7 +21,6 @@ from esat.ops.linalg.factor import CholeskyFactor
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant
 from esat.ops.linalg.packed_factors import PackedSolve
 from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
-from esat.records import record
 
 MOST_OPERATIONS = 450
 """About how many operations on a matrix are a straight line: LLVM takes 10 to 40 ms for it, once a machine,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import TypeAlias
 
-from esat.records import record
+from esat.base.records import record
 
 _KINDS = {"float32": "float", "float64": "double"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from esat.base.records import record
 from esat.codegen.ground.target import Target
 from esat.codegen.matmul.blas import ProductRoutine, product_routine
 from esat.codegen.matmul.shared_products import SMALL_PRODUCT
@@ -11,7 +12,6 @@ from esat.codegen.matmul.structured import Routine, structured_routine
 from esat.graph import Apply
 from esat.graph.op import Array
 from esat.ops.linalg.structured import StructuredProduct
-from esat.records import record
 
 
 @record(frozen=True, eq=False)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.ground.array_call import array_call
 from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.ground.machine_text import HostFunction
-from esat.records import record
 
 _LANES = {"float32": 16, "float64": 8}
 """Elements of the largest vector; what the processor has not is made of several."""

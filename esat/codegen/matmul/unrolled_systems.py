@@ -13,9 +13,9 @@ from functools import partial
 from math import inf
 from typing import Literal, TypeAlias
 
+from esat.base.records import record
 from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.matmul.straight_line import Rows, StoredMatrix, StraightLine, batch_function
-from esat.records import record
 
 SystemName: TypeAlias = Literal[
     "cholesky",

@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 from numba.core import types
 
+from esat.base.records import record
 from esat.codegen.ground.memory_access import LINE
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import loads_along, read_before, stores_along
@@ -45,7 +46,6 @@ from esat.codegen.printing.loops import LoopPrinter, is_float_sum
 from esat.codegen.printing.print_moments import print_row, print_squares
 from esat.codegen.printing.print_prefetches import print_ahead, print_next_row
 from esat.codegen.printing.scalars import Names, size_name
-from esat.records import record
 
 
 @record(frozen=True)

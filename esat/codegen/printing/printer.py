@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from esat.base.records import record
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import takes_whole_vectors, waits_for_memory
 from esat.codegen.kernel.collapse import collapse
@@ -17,7 +18,6 @@ from esat.codegen.printing.scalars import Names, ScalarPrinter, array_name, is_v
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.tiles import TilePrinter, declare_scratch
 from esat.codegen.printing.unrounded_products import horner_steps
-from esat.records import record
 
 ENTRY = "kernel"
 """Name of the generated function."""

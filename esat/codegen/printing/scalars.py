@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from numba.core import types
 
+from esat.base.records import record
 from esat.codegen.ground import leaving
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.access import read_by_elements
@@ -32,7 +33,6 @@ from esat.codegen.printing.input_layout import Layout
 from esat.codegen.printing.source import Source
 from esat.codegen.printing.unrounded_products import HornerStep
 from esat.codegen.vector_math import reduction
-from esat.records import record
 
 _WRAPPING = {"{0} + {1}": "wrapping_add({0}, {1})", "{0} * {1}": "wrapping_mul({0}, {1})"}
 """How signed integers are added up and multiplied: numba compiles its own operators as if none overflowed."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from esat.base.quoting import remark
 from esat.codegen.template import resolve
-from esat.quoting import remark
 
 
 class Source:

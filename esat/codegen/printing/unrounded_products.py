@@ -12,8 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import Compute, Kernel, Literal, operands_of, walk
-from esat.records import record
 
 _ADDED = re.compile(r"\(-?(?!0\.0\))[0-9.e+-]+\)$")
 """The text of a number that may be added: with zeros, signs would differ, with infinity what overflows."""

@@ -33,7 +33,7 @@ from esat.codegen.threads.choice import Choices
 from esat.graph.op import Array
 from esat.graph.variables import Variable
 from esat.ops.linalg.rows_product import RowsProduct
-from esat.phases.group import Group
+from esat.phases.fusing.group import Group
 
 TILED_TO = 20 << 10
 """Bytes of as many rows as a vector has lanes, up to which vectors of the operand and of the sums are kept in

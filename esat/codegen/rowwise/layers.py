@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
+from esat.base.records import record
 from esat.codegen import cache
 from esat.codegen.ground.blas_library import one_thread
 from esat.codegen.ground.target import Target
@@ -46,9 +47,8 @@ from esat.graph.identity import is_among
 from esat.graph.op import Array
 from esat.ops.contraction import MatMul
 from esat.ops.linalg.row_blocks import RowBlocks, is_sum_over_rows, is_turned
-from esat.phases.fusion import Limits, fuse
-from esat.phases.group import Group
-from esat.records import record
+from esat.phases.fusing.fusion import Limits, fuse
+from esat.phases.fusing.group import Group
 
 BLOCK, LEAST_BLOCK = 192, 32
 """Rows of a block at most, and at least: with fewer the steps one after the other are as fast."""

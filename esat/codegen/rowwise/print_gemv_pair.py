@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.codegen.llvm import views
@@ -15,7 +16,6 @@ from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
 from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads.tasks import in_parallel
 from esat.codegen.vector_math.reduction import reassociating_multiply_add
-from esat.records import record
 
 ROWS_ENTRY = "product"
 """Name of the generated function."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.ground.blas_calls import call_blas
 from esat.codegen.ground.target import Target
 from esat.codegen.kernel.loop_ir import Kernel
@@ -19,7 +20,6 @@ from esat.codegen.llvm.views import contiguous_view
 from esat.codegen.matmul.product_tiles import add_tiles, multiply_tiles, pack_columns
 from esat.codegen.printing.printer import ENTRY, PrintedKernel, print_source
 from esat.codegen.threads.tasks import in_parallel
-from esat.records import record
 
 _HELPERS = """
 def add(sums, others, is_first):

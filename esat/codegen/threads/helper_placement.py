@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.native.own_machine import processors
+from esat.base.native.own_machine import processors
 
 WORD_BITS = 64
 

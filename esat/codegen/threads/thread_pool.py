@@ -20,9 +20,9 @@ import numpy as np
 from numba.core import config as numba_config
 from numba.core import types
 
+from esat.base.native.own_machine import processor_counts, processors
 from esat.codegen.cache import CompiledKernel, load_or_compile
 from esat.codegen.threads import helper_placement, protocol, shared_memory
-from esat.native.own_machine import processor_counts, processors
 
 _ASKED_AGAIN_AFTER = 0.1
 """Seconds: asking the system takes a good part of what it takes to call a kernel."""

@@ -19,8 +19,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from esat.base.records import record
 from esat.codegen.ground.target import Target
-from esat.records import record
 
 
 @record(frozen=True)

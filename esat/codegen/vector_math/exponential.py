@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
+from esat.base.records import record
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer
-from esat.records import record
 
 BINARY_LIMITS = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
 """Arguments beyond which ``2**x`` is zero, or infinite."""

@@ -14,12 +14,12 @@ from typing import Any
 from llvmlite import ir
 from numba.core.codegen import JITCodeLibrary
 
+from esat.base.records import record
 from esat.codegen.ground.llvm_machine import codegen_of
 from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import widened
 from esat.codegen.vector_math.builder import Format
 from esat.codegen.vector_math.function_table import FUNCTIONS
-from esat.records import record
 
 _SYMBOL = re.compile(r"esat_(\w+?)_float(32|64)(?:_v(\d+))?")
 OF_MANY = "_of_many"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from esat.base.records import record
 from esat.codegen.vector_math import (
     exponential,
     hyperbolic,
@@ -14,7 +15,6 @@ from esat.codegen.vector_math import (
     trigonometric,
 )
 from esat.codegen.vector_math.builder import Float
-from esat.records import record
 
 
 @record(frozen=True)

@@ -19,6 +19,7 @@ from llvmlite import binding
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 
+from esat.base.records import record
 from esat.codegen.ground.llvm_machine import codegen_of, target_machine
 from esat.codegen.ground.machine_text import engine_of
 from esat.codegen.ground.target import Target
@@ -26,7 +27,6 @@ from esat.codegen.vector_math import widened
 from esat.codegen.vector_math.builder import Float, Format
 from esat.codegen.vector_math.formulas import Formula, FormulaLibrary
 from esat.codegen.vector_math.passes import inline
-from esat.records import record
 
 _SHARED = ".shared"
 _LONG = 30

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from esat.base.records import record
 from esat.codegen.vector_math import coefficients
 from esat.codegen.vector_math.builder import Float, Integer, fast_two_sum, two_sum
 from esat.codegen.vector_math.large_angle import reduce_large_angles, where_any
-from esat.records import record
 
 LARGE = 2.0**20
 """Where quotients by pi/2 get more than 20 bits."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import cached_property
 
-from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Product, Sum
-from esat.egraph.algebra.expressions import names as names_of
+from esat.egraph.algebra.equal_forms.expressions import Expression, Name, NumberExpression, Product, Sum
+from esat.egraph.algebra.equal_forms.expressions import names as names_of
+from esat.egraph.algebra.equal_forms.normal_forms import Forms
+from esat.egraph.algebra.equal_forms.polynomials import Coefficient
 from esat.egraph.algebra.findings import FOUND
-from esat.egraph.algebra.fingerprints import Fingerprints
-from esat.egraph.algebra.normal_forms import Forms
-from esat.egraph.algebra.polynomials import Coefficient
-from esat.egraph.algebra.reading import UNKNOWN
+from esat.egraph.algebra.finite_fields.fingerprints import Fingerprints
+from esat.egraph.algebra.finite_fields.reading import UNKNOWN
 from esat.egraph.engine import AnyEngine
-from esat.egraph.loader import nary_action, term_action
-from esat.egraph.term_rows import COLUMNS, TermRows
+from esat.egraph.language.loader import nary_action, term_action
+from esat.egraph.language.term_rows import COLUMNS, TermRows
 
 MADE = frozenset(["Fill", "K", "MatMul", "DimShuffle", "NarySum", "NaryProd"])
 """Constructors of terms that are added to a graph whether it has others of them or not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from esat.records import record
+from esat.base.records import record
 
 FOUND = "algebra-found"
 """The table that says of classes which finding they owe a form to: the number of the first."""

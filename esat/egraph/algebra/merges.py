@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from esat.egraph.algebra.backend import compiled
-from esat.egraph.algebra.coded import FILL, SHUFFLE
-from esat.egraph.algebra.fields import FIELDS, LARGEST_PART, constant_of
-from esat.egraph.algebra.fingerprints import Fingerprints
-from esat.egraph.algebra.reading import Integers
+from esat.egraph.algebra.finite_fields.backend import compiled
+from esat.egraph.algebra.finite_fields.coded import FILL, SHUFFLE
+from esat.egraph.algebra.finite_fields.fields import FIELDS, LARGEST_PART, constant_of
+from esat.egraph.algebra.finite_fields.fingerprints import Fingerprints
+from esat.egraph.algebra.finite_fields.reading import Integers
 
 
 def equal_classes(found: Fingerprints) -> list[list[int]]:

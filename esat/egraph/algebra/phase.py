@@ -8,19 +8,19 @@ from dataclasses import replace
 from functools import partial
 
 from esat.egraph.algebra.additions import Additions, UnnamedError
-from esat.egraph.algebra.coded import FILL
+from esat.egraph.algebra.axes.lengths import Symbols
+from esat.egraph.algebra.equal_forms.matrix_sums import Matrices, MatrixTerms
+from esat.egraph.algebra.equal_forms.normal_forms import NONNEGATIVE
+from esat.egraph.algebra.equal_forms.offers import Offer, Offers, Patterns, TreePattern, candidates
 from esat.egraph.algebra.findings import Finding
-from esat.egraph.algebra.fingerprints import Fingerprints, fingerprints
-from esat.egraph.algebra.lengths import Symbols
-from esat.egraph.algebra.matrix_sums import Matrices, MatrixTerms
+from esat.egraph.algebra.finite_fields.coded import FILL
+from esat.egraph.algebra.finite_fields.fingerprints import Fingerprints, fingerprints
+from esat.egraph.algebra.finite_fields.reading import read
+from esat.egraph.algebra.finite_fields.structured_matrices import FACTS, SQUARE
 from esat.egraph.algebra.merges import constants, equal_classes, fits
-from esat.egraph.algebra.normal_forms import NONNEGATIVE
-from esat.egraph.algebra.offers import Offer, Offers, Patterns, TreePattern, candidates
-from esat.egraph.algebra.reading import read
-from esat.egraph.algebra.structured_matrices import FACTS, SQUARE
 from esat.egraph.algebra.wording import Wording
 from esat.egraph.engine import AnyEngine
-from esat.egraph.terms import TermGraph
+from esat.egraph.language.terms import TermGraph
 from esat.graph.types import DTYPES
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from esat.egraph.algebra.coded import FILL, POWER, PRODUCT, SUM
-from esat.egraph.algebra.expressions import Expression, Name, NumberExpression, Sum
-from esat.egraph.algebra.fingerprints import Fingerprints
-from esat.egraph.algebra.normal_forms import Forms
-from esat.egraph.algebra.polynomials import magnitude
-from esat.egraph.algebra.words import MatrixProduct, Plan, Total
-from esat.egraph.form_text import call_text
-from esat.egraph.terms import TermGraph
+from esat.egraph.algebra.equal_forms.expressions import Expression, Name, NumberExpression, Sum
+from esat.egraph.algebra.equal_forms.normal_forms import Forms
+from esat.egraph.algebra.equal_forms.polynomials import magnitude
+from esat.egraph.algebra.equal_forms.words import MatrixProduct, Plan, Total
+from esat.egraph.algebra.finite_fields.coded import FILL, POWER, PRODUCT, SUM
+from esat.egraph.algebra.finite_fields.fingerprints import Fingerprints
+from esat.egraph.language.form_text import call_text
+from esat.egraph.language.terms import TermGraph
 
 _DEPTH = 4
 """Levels of an expression that are written out."""

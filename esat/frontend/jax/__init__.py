@@ -33,10 +33,10 @@ from esat.frontend.jax import (
 )
 from esat.frontend.jax.steps import Rule, value_of
 from esat.frontend.jax.translation import Translation, input_for
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.convert import as_symbol
-from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.trace import current_trace
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.convert import as_symbol
+from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 

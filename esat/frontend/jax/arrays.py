@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, describe
-from esat.frontend import reductions
-from esat.frontend.creation import zeros
-from esat.frontend.einsum import einsum
-from esat.frontend.indexing import set_subtensor, take_along_axis
+from esat.frontend.arrays.creation import zeros
+from esat.frontend.arrays.indexing import set_subtensor, take_along_axis
+from esat.frontend.arrays.pieces import lexsort
+from esat.frontend.arrays.shaping import broadcast_to, concatenate, flip, stack, tile
+from esat.frontend.elements import reductions
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.pieces import lexsort
-from esat.frontend.shaping import broadcast_to, concatenate, flip, stack, tile
+from esat.frontend.linear_algebra.einsum import einsum
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.cumulative import cumprod, cumsum
+from esat.ops.arrays.sorting import argsort, sort
+from esat.ops.arrays.view import reshape, squeeze, transpose
 from esat.ops.cast import cast
-from esat.ops.creation import arange
-from esat.ops.cumulative import cumprod, cumsum
-from esat.ops.sorting import argsort, sort
-from esat.ops.view import reshape, squeeze, transpose
 
 # ---- shapes
 

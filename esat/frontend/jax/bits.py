@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, describe
-from esat.frontend import elementwise as own
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements.searching import searchsorted, where
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.searching import searchsorted, where
 from esat.graph.constants import constant
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
-from esat.records import record
 
 
 @record(frozen=True)

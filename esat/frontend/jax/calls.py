@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from esat.frontend.creation import zeros
+from esat.frontend.arrays.creation import zeros
+from esat.frontend.arrays.shaping import stack
+from esat.frontend.elements.searching import where
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.searching import where
-from esat.frontend.shaping import stack
+from esat.graph.algorithms.copying import clone
 from esat.graph.constants import constant
-from esat.graph.copying import clone
 from esat.graph.registry import op_named
 from esat.graph.variables import Constant, Variable
 from esat.ops.control import AFTER, ifelse

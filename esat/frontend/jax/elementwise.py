@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, describe
-from esat.frontend import elementwise as own
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements.searching import where
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.searching import where
 from esat.graph.op import Op
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from esat.frontend import elementwise as own
-from esat.frontend.batching import vectorize
+from esat.frontend.arrays.shaping import broadcast_to, concatenate, flip
+from esat.frontend.derivatives.batching import vectorize
+from esat.frontend.elements import elementwise as own
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.shaping import broadcast_to, concatenate, flip
 from esat.graph.constants import constant
 from esat.graph.types import TensorType
 from esat.graph.variables import Variable
-from esat.ops.view import moveaxis, reshape, transpose
+from esat.ops.arrays.view import moveaxis, reshape, transpose
 
 Join = Callable[[Sequence[Variable], Sequence[Variable]], list[Variable]]
 """Two lists of as many arrays of one shape -> one."""

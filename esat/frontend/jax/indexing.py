@@ -12,22 +12,22 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import GraphError, describe
-from esat.frontend import elementwise as own
-from esat.frontend import reductions
-from esat.frontend.assembling import pad
-from esat.frontend.indexing import inc_subtensor, set_subtensor
+from esat.frontend.arrays.assembling import pad
+from esat.frontend.arrays.indexing import inc_subtensor, set_subtensor
+from esat.frontend.arrays.shaping import broadcast_to
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements import reductions
+from esat.frontend.elements.numeric import clip
+from esat.frontend.elements.searching import where
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.numeric import clip
-from esat.frontend.searching import where
-from esat.frontend.shaping import broadcast_to
 from esat.graph.constants import constant
 from esat.graph.variables import Constant, Variable
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.view import reshape, transpose
 from esat.ops.cast import cast
 from esat.ops.control import specify_shape
-from esat.ops.creation import arange
-from esat.ops.view import reshape, transpose
-from esat.records import record
 
 
 @record(frozen=True, eq=False)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from esat.errors import DtypeError, describe
-from esat.frontend import eigenvalues, fourier
-from esat.frontend import linalg_functions as linalg
-from esat.frontend.assembling import pad
-from esat.frontend.creation import tril, triu
-from esat.frontend.indexing import set_subtensor
+from esat.frontend.arrays.assembling import pad
+from esat.frontend.arrays.creation import tril, triu
+from esat.frontend.arrays.indexing import set_subtensor
+from esat.frontend.arrays.shaping import stack
+from esat.frontend.elements import fourier
+from esat.frontend.elements.reductions import argmax
+from esat.frontend.elements.searching import where
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.reductions import argmax
-from esat.frontend.searching import where
-from esat.frontend.shaping import stack
+from esat.frontend.linear_algebra import eigenvalues
+from esat.frontend.linear_algebra import linalg_functions as linalg
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.view import swapaxes
 from esat.ops.cast import cast
-from esat.ops.creation import arange
-from esat.ops.view import swapaxes
 
 
 def _cholesky(step: Equation) -> Variable:

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, describe
-from esat.frontend import elementwise as own
-from esat.frontend.assembling import unstack
-from esat.frontend.bits import bitwise_count
-from esat.frontend.eigenvalues import eig, eigvals
-from esat.frontend.indexing import take_along_axis
+from esat.frontend.arrays.assembling import unstack
+from esat.frontend.arrays.indexing import take_along_axis
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements.bits import bitwise_count
+from esat.frontend.elements.searching import where
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.linalg_functions import cholesky, solve
-from esat.frontend.searching import where
+from esat.frontend.linear_algebra.eigenvalues import eig, eigvals
+from esat.frontend.linear_algebra.linalg_functions import cholesky, solve
 from esat.graph.variables import Variable
+from esat.ops.arrays.creation import eye
+from esat.ops.arrays.sorting import argsort
+from esat.ops.arrays.view import expand_dims, swapaxes
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL
-from esat.ops.creation import eye
-from esat.ops.sorting import argsort
-from esat.ops.view import expand_dims, swapaxes
 
 # ---- bits of integers
 

@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from esat.errors import GraphError, describe
-from esat.frontend import elementwise as own
-from esat.frontend.creation import tril, triu, zeros
+from esat.frontend.arrays.creation import tril, triu, zeros
+from esat.frontend.arrays.shaping import broadcast_to, flip, stack
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements.reductions import max as largest
+from esat.frontend.elements.searching import where
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.matrices import diagonal
-from esat.frontend.norms import vector_norm
-from esat.frontend.reductions import max as largest
-from esat.frontend.searching import where
-from esat.frontend.shaping import broadcast_to, flip, stack
+from esat.frontend.linear_algebra.matrices import diagonal
+from esat.frontend.linear_algebra.norms import vector_norm
 from esat.graph.variables import Variable
+from esat.ops.annotations.gradients import stop_gradient
+from esat.ops.arrays.creation import arange, eye
+from esat.ops.arrays.view import expand_dims, swapaxes
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL
-from esat.ops.creation import arange, eye
-from esat.ops.gradients import stop_gradient
-from esat.ops.view import expand_dims, swapaxes
 
 MOST_REFLECTIONS = 256
 """Of 12 ops each, so that there are no more than of unrolled loops (``calls.MOST_EQUATIONS``)."""

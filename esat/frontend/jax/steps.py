@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, UserLine, describe
 from esat.graph.types import DTYPES
 from esat.graph.variables import Variable
-from esat.records import record
 
 Inline: TypeAlias = Callable[[Any, Sequence[Variable]], list[Variable]]
 """(a jaxpr, with or without constants; its arguments) -> its results."""

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from esat.errors import GraphError, UserLine, describe
+from esat.frontend.arrays.shaping import stack
 from esat.frontend.jax.steps import Equation, JaxprValue, Rule, value_of
-from esat.frontend.shaping import stack
-from esat.graph.callers import built_for, is_own
+from esat.graph.algorithms.evaluate import evaluate
+from esat.graph.calls.callers import built_for, is_own
 from esat.graph.constants import constant
-from esat.graph.evaluate import evaluate
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
 from esat.ops.cast import cast

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from esat.errors import ShapeError, describe
-from esat.frontend.einsum import einsum
-from esat.frontend.indexing import inc_subtensor, set_subtensor, take_along_axis
+from esat.frontend.arrays.indexing import inc_subtensor, set_subtensor, take_along_axis
+from esat.frontend.arrays.shaping import broadcast_to, concatenate, stack
+from esat.frontend.elements.reductions import argmax
+from esat.frontend.elements.searching import where
 from esat.frontend.jax.foldings import folded, joined_by
 from esat.frontend.jax.steps import Equation, Rule
-from esat.frontend.reductions import argmax
-from esat.frontend.searching import where
-from esat.frontend.shaping import broadcast_to, concatenate, stack
+from esat.frontend.linear_algebra.einsum import einsum
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.arrays.view import expand_dims, reshape, transpose
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL
-from esat.ops.view import expand_dims, reshape, transpose
 
 MOST_PLACES = 1024
 """Places of a window up to which it is taken apart."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from esat.errors import AssertionFailed, ShapeError
-from esat.frontend import elementwise as own
-from esat.frontend.creation import empty
+from esat.frontend.arrays.creation import empty
+from esat.frontend.arrays.shaping import repeat
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements.sequences import convolve
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, number_of
-from esat.frontend.sequences import convolve
-from esat.frontend.shaping import repeat
 from esat.graph.variables import Variable
+from esat.ops.arrays.creation import alloc, arange, eye
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.join import join
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.view import reshape
 from esat.ops.cast import cast
 from esat.ops.control import assert_, specify_shape
-from esat.ops.creation import alloc, arange, eye
-from esat.ops.dimshuffle import dimshuffle
-from esat.ops.join import join
-from esat.ops.shape import size_of
-from esat.ops.vectors import as_sizes, make_vector, shape_vector
-from esat.ops.view import reshape
+from esat.ops.inference.vectors import as_sizes, make_vector, shape_vector
 
 
 def _arange(step: PyTensorStep) -> Variable:

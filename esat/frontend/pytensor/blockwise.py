@@ -7,21 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 from esat.errors import ShapeError
-from esat.frontend import reductions
-from esat.frontend.batching import vectorize
+from esat.frontend.derivatives.batching import vectorize
+from esat.frontend.elements import reductions
 from esat.frontend.pytensor.foreign import Foreign
 from esat.frontend.pytensor.indexing import index_of
 from esat.frontend.pytensor.matrices import MATRIX_RULES
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, label
+from esat.graph.algorithms.traversal import toposort
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
-from esat.graph.traversal import toposort
 from esat.graph.variables import Constant, Variable
-from esat.ops.batching import repeated
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.view import expand_dims, squeeze
 from esat.ops.contraction import matmul
 from esat.ops.control import assert_
-from esat.ops.shape import size_of
-from esat.ops.view import expand_dims, squeeze
+from esat.ops.inference.batching import repeated
 
 _LEAST = -1
 """No size is less, nor the number that stands for one that is to be found."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from esat.frontend.pytensor.steps import PyTensorStep, Rule
 from esat.graph.variables import Variable
-from esat.ops.assume import ASSUMABLE, assume
+from esat.ops.annotations.assume import ASSUMABLE, assume
 from esat.ops.cast import cast
 from esat.ops.control import assert_, ifelse
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from esat.frontend import random
+from esat.frontend.elements import random
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from pytensor.graph.op import Op as PyTensorOp
 from pytensor.tensor.random.type import RandomGeneratorType
 
+from esat.base.records import record
 from esat.frontend.pytensor.steps import PyTensorStep, label
 from esat.frontend.pytensor.types import as_pytensor, type_of
 from esat.graph.op import Family, Op
 from esat.graph.random_type import RandomType
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Variable
-from esat.records import record
 
 
 @record(frozen=True)

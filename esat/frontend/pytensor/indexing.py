@@ -7,17 +7,17 @@ from typing import Any
 
 from pytensor.tensor.subtensor import indices_from_subtensor
 
-from esat.frontend.indexing import getitem, inc_subtensor, set_subtensor
-from esat.frontend.matrices import diagonal
-from esat.frontend.places import ravel_multi_index
+from esat.frontend.arrays.indexing import getitem, inc_subtensor, set_subtensor
+from esat.frontend.arrays.places import ravel_multi_index
+from esat.frontend.elements.searching import nonzero, unravel_index
+from esat.frontend.linear_algebra.matrices import diagonal
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
-from esat.frontend.searching import nonzero, unravel_index
 from esat.graph.variables import Constant, Variable
+from esat.ops.arrays.diagonal import diagonal as diagonal_of_axes
 from esat.ops.cast import cast
-from esat.ops.diagonal import diagonal as diagonal_of_axes
 from esat.ops.index.advanced import advanced_subtensor
 from esat.ops.index.basic import is_basic, subtensor
-from esat.ops.vectors import as_sizes
+from esat.ops.inference.vectors import as_sizes
 
 
 def index_of(op: Any, operands: Sequence[Any]) -> tuple[Any, ...]:

@@ -15,11 +15,11 @@ from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType
 from esat.graph.variables import Variable
+from esat.ops.arrays.creation import alloc
+from esat.ops.arrays.join import join
+from esat.ops.arrays.shape import as_size, known_size, size_of
 from esat.ops.cast import cast
-from esat.ops.creation import alloc
-from esat.ops.join import join
 from esat.ops.loops.parts import LoopParts
-from esat.ops.shape import as_size, known_size, size_of
 
 
 def _scan(step: PyTensorStep) -> list[Variable]:

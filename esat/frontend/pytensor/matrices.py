@@ -7,24 +7,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.frontend import eigenvalues, reductions
-from esat.frontend import linalg_functions as linalg
-from esat.frontend.creation import tril, triu
-from esat.frontend.linear import batched_dot, dot, kron, outer
+from esat.frontend.arrays.creation import tril, triu
+from esat.frontend.arrays.shaping import matrix_transpose
+from esat.frontend.elements import reductions
+from esat.frontend.elements.searching import where
+from esat.frontend.linear_algebra import eigenvalues
+from esat.frontend.linear_algebra import linalg_functions as linalg
+from esat.frontend.linear_algebra.linear import batched_dot, dot, kron, outer
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
-from esat.frontend.searching import where
-from esat.frontend.shaping import matrix_transpose
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.arrays.creation import alloc, arange
+from esat.ops.arrays.diagonal import diagonal
+from esat.ops.arrays.join import join
+from esat.ops.arrays.shape import known_size, size_of
+from esat.ops.arrays.sorting import argsort
+from esat.ops.arrays.view import expand_dims, squeeze
 from esat.ops.cast import cast
-from esat.ops.creation import alloc, arange
-from esat.ops.diagonal import diagonal
-from esat.ops.join import join
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
-from esat.ops.shape import known_size, size_of
-from esat.ops.sorting import argsort
-from esat.ops.view import expand_dims, squeeze
 
 # ---- products
 

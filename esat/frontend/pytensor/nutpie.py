@@ -15,8 +15,8 @@ import numpy as np
 from nutpie import compile_pymc
 from pymc.initial_point import make_initial_point_fn
 
+from esat.base.records import record
 from esat.errors import CallError
-from esat.records import record
 
 
 @record(frozen=True, eq=False)

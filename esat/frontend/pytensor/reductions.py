@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from esat.frontend import elementwise as own
-from esat.frontend import reductions
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements import reductions
+from esat.frontend.elements.searching import where
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, label, number_of
-from esat.frontend.searching import where
 from esat.graph.constants import constant
 from esat.graph.variables import Variable
+from esat.ops.arrays.cumulative import cumprod, cumsum
+from esat.ops.arrays.searching import searchsorted
+from esat.ops.arrays.sorting import argsort, sort
+from esat.ops.arrays.view import reshape, transpose
 from esat.ops.cast import cast
-from esat.ops.cumulative import cumprod, cumsum
-from esat.ops.searching import searchsorted
-from esat.ops.sorting import argsort, sort
-from esat.ops.view import reshape, transpose
 
 
 def _reduction(step: PyTensorStep) -> Variable:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from esat.frontend import elementwise as own
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements.searching import where
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
 from esat.frontend.pytensor.types import constant_of
-from esat.frontend.searching import where
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.cast import cast

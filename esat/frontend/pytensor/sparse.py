@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from esat.frontend import sparse
+from esat.frontend.linear_algebra import sparse
 from esat.frontend.pytensor.steps import PyTensorStep, Rule
 from esat.graph.sparse_type import SparseType
 from esat.graph.variables import Variable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from esat.frontend import elementwise as own
+from esat.frontend.elements import elementwise as own
+from esat.frontend.elements.reductions import logsumexp
 from esat.frontend.pytensor.steps import PyTensorStep, Rule
-from esat.frontend.reductions import logsumexp
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.normalization import log_softmax, softmax

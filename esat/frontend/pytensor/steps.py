@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from esat.base.records import record
 from esat.errors import GraphError, UserLine
 from esat.graph.variables import Constant, Variable
-from esat.records import record
 
 
 class NoRuleError(GraphError):

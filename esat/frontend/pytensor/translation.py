@@ -15,14 +15,14 @@ import numpy as np
 from pytensor.graph.basic import Constant as PyTensorConstant
 
 from esat.errors import EsatError, GraphError, UserLine, describe
+from esat.frontend.linear_algebra.sparse import to_format
 from esat.frontend.pytensor.control import text_of_assertion
 from esat.frontend.pytensor.foreign import TranslationReport, foreign
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, label
 from esat.frontend.pytensor.types import constant_of, is_dense
-from esat.frontend.sparse import to_format
-from esat.graph.callers import built_for, is_own, libraries
+from esat.graph.algorithms.evaluate import evaluate
+from esat.graph.calls.callers import built_for, is_own, libraries
 from esat.graph.constants import constant
-from esat.graph.evaluate import evaluate
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable

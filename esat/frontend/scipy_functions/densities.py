@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from esat.frontend import elementwise as e
-from esat.frontend.eigenvalues import eigh
-from esat.frontend.linalg_functions import cholesky, solve_triangular
-from esat.frontend.searching import where
-from esat.frontend.shaping import matrix_transpose, squeeze
+from esat.base.records import record
+from esat.frontend.arrays.shaping import matrix_transpose, squeeze
+from esat.frontend.elements import elementwise as e
+from esat.frontend.elements.searching import where
+from esat.frontend.linear_algebra.eigenvalues import eigh
+from esat.frontend.linear_algebra.linalg_functions import cholesky, solve_triangular
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.arrays.diagonal import diagonal
 from esat.ops.cast import cast
-from esat.ops.diagonal import diagonal
-from esat.records import record
 
 _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
 Formula = Callable[..., Any]

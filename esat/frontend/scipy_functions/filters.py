@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from esat.errors import CallError, ShapeError, describe
-from esat.frontend import fourier
-from esat.frontend import sequences as own
-from esat.frontend.assembling import pad
-from esat.frontend.linalg_functions import solve_triangular
-from esat.frontend.linear import tensordot
+from esat.frontend.arrays.assembling import pad
+from esat.frontend.arrays.shaping import concatenate, flip, moveaxis
+from esat.frontend.elements import fourier
+from esat.frontend.elements import sequences as own
+from esat.frontend.linear_algebra.linalg_functions import solve_triangular
+from esat.frontend.linear_algebra.linear import tensordot
 from esat.frontend.scipy_functions.linalg import toeplitz
-from esat.frontend.shaping import concatenate, flip, moveaxis
-from esat.graph.callers import user_line
+from esat.graph.calls.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from esat.errors import CallError, describe
-from esat.frontend import linalg_functions as own
-from esat.frontend.creation import tril
-from esat.frontend.eigenvalues import eigh, eigvalsh
-from esat.frontend.linear import kron
-from esat.frontend.reductions import argmax
-from esat.frontend.shaping import concatenate, matrix_transpose
-from esat.graph.callers import user_line
+from esat.frontend.arrays.creation import tril
+from esat.frontend.arrays.shaping import concatenate, matrix_transpose
+from esat.frontend.elements.reductions import argmax
+from esat.frontend.linear_algebra import linalg_functions as own
+from esat.frontend.linear_algebra.eigenvalues import eigh, eigvalsh
+from esat.frontend.linear_algebra.linear import kron
+from esat.graph.calls.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.arrays.sorting import argsort
 from esat.ops.cast import cast
 from esat.ops.linalg.functions import LOGARITHM, ORDER_OF_PIVOTS, PIVOTS_OF_ORDER, SQUARE_ROOT
-from esat.ops.sorting import argsort
 
 
 def cholesky(a: Any, lower: bool = False) -> Variable:

@@ -15,10 +15,10 @@ import types
 from typing import Any
 
 from esat.errors import EsatError
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.numbers import TracedNumber
-from esat.frontend.tracing.outside import is_users_file
+from esat.frontend.tracing.code.outside import is_users_file
 from esat.frontend.tracing.trace import ErrorCheck, current_trace, is_of_numbers, truth
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from esat.errors import EsatWarning, GraphError, TracingError, UserLine
-from esat.frontend.tracing.conditions import NumberCondition, condition_of
-from esat.graph.callers import user_line
-from esat.graph.evaluate import evaluate
+from esat.frontend.tracing.values.conditions import NumberCondition, condition_of
+from esat.graph.algorithms.evaluate import evaluate
+from esat.graph.algorithms.traversal import inputs_of
+from esat.graph.calls.callers import user_line
 from esat.graph.registry import op_named
 from esat.graph.scoped import Block, Scoped
-from esat.graph.traversal import inputs_of
 from esat.graph.variables import Constant, Variable
 
 LARGE_CONSTANT = 1 << 22

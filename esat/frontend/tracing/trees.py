@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from esat.errors import InputError
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.numbers import TracedNumber
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.types import DTYPES
 from esat.graph.variables import Variable
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from esat.base.records import record
 from esat.gpu.device import Device
 from esat.graph import Apply
-from esat.records import record
 
 Compute: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 """Called with the operands, returns one value an output."""

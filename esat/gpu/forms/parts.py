@@ -8,7 +8,7 @@ from typing import Any
 from esat.errors import IndexingError, describe
 from esat.gpu.device import Device, DeviceArray
 from esat.gpu.forms.form import DeviceForm, Former, from_place
-from esat.gpu.scatter import SCATTERED, DeviceScatter
+from esat.gpu.kernel_text.scatter import SCATTERED, DeviceScatter
 from esat.graph import Apply
 from esat.graph.op import Op
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor, AdvancedSubtensor

@@ -11,19 +11,19 @@ from esat.gpu.device import Device, DeviceArray
 from esat.gpu.forms.form import DeviceForm, Former
 from esat.graph import Apply
 from esat.graph.op import Op
-from esat.ops.assume import Assume
+from esat.ops.annotations.assume import Assume
+from esat.ops.annotations.checkpoint import Checkpoint
+from esat.ops.annotations.gradients import StopGradient, WithGradient
+from esat.ops.arrays.cumulative import Cumulative
+from esat.ops.arrays.searching import SearchSorted
+from esat.ops.arrays.sorting import Sort
 from esat.ops.cast import Cast
-from esat.ops.checkpoint import Checkpoint
 from esat.ops.control import After, SpecifyShape
 from esat.ops.convolution import Convolution
-from esat.ops.cumulative import Cumulative
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.fourier import Fourier
-from esat.ops.gradients import StopGradient, WithGradient
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import Reduction
-from esat.ops.searching import SearchSorted
-from esat.ops.sorting import Sort
 
 
 def _same(op: Op, device: Device, node: Apply) -> DeviceForm:

@@ -11,13 +11,13 @@ from esat.gpu.device import Device
 from esat.gpu.forms.form import DeviceForm, Former, from_place
 from esat.graph import Apply
 from esat.graph.op import Op
+from esat.ops.arrays.creation import Alloc, DiagonalMatrix
+from esat.ops.arrays.diagonal import Diagonal, DiagonalOf
+from esat.ops.arrays.dimshuffle import DimShuffle
+from esat.ops.arrays.join import Join, Split
+from esat.ops.arrays.view import Reshape
 from esat.ops.control import Assert
-from esat.ops.creation import Alloc, DiagonalMatrix
-from esat.ops.diagonal import Diagonal, DiagonalOf
-from esat.ops.dimshuffle import DimShuffle
-from esat.ops.join import Join, Split
-from esat.ops.vectors import MakeVector
-from esat.ops.view import Reshape
+from esat.ops.inference.vectors import MakeVector
 
 
 def _reshape(op: Reshape, device: Device, node: Apply) -> DeviceForm:

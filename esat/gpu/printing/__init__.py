@@ -17,7 +17,7 @@ anyone can launch them.
 """
 
 from esat.codegen.kernel.loop_ir import Kernel
-from esat.gpu.launches import LaunchVariant
+from esat.gpu.kernel_text.launches import LaunchVariant
 from esat.gpu.printing.program import print_launches
 from esat.gpu.printing.source import UnprintableError
 from esat.gpu.printing.variants import sizes_in, variant_for

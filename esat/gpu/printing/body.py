@@ -25,9 +25,9 @@ from esat.codegen.kernel.loop_ir import (
     operands_of,
     walk,
 )
-from esat.gpu.launches import VECTOR_BYTES, Argument, Launch, Workspace
+from esat.gpu.kernel_text.launches import VECTOR_BYTES, Argument, Launch, Workspace
+from esat.gpu.kernel_text.templates import converted, fill
 from esat.gpu.printing.source import DeviceSource, UnprintableError, from_memory, to_memory
-from esat.gpu.templates import converted, fill
 
 Position = dict[int, str]
 """Axis -> text of the place along it."""

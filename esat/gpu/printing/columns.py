@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from esat.codegen.kernel.loop_ir import Accumulator, Definition, Kernel, Loop, Store
-from esat.gpu.launches import Workspace
+from esat.gpu.kernel_text.launches import Workspace
 from esat.gpu.printing.body import Position, definitions_in
 from esat.gpu.printing.flat import BLOCK
 from esat.gpu.printing.gathering import Gathering

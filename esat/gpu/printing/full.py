@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from esat.codegen.kernel.loop_ir import Statement
-from esat.gpu.launches import Workspace
+from esat.gpu.kernel_text.launches import Workspace
 from esat.gpu.printing.body import Body
 from esat.gpu.printing.flat import BLOCK
 from esat.gpu.printing.gathering import Gathering

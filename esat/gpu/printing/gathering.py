@@ -17,10 +17,10 @@ from esat.codegen.kernel.loop_ir import (
     Update,
     walk,
 )
-from esat.gpu.launches import WARP
+from esat.gpu.kernel_text.launches import WARP
+from esat.gpu.kernel_text.templates import fill
 from esat.gpu.printing.body import Body, Position, wrapped
 from esat.gpu.printing.source import from_memory, to_memory
-from esat.gpu.templates import fill
 
 _WRAPPING = {"{0} + {1}": "wrapping_add({0}, {1})", "{0} * {1}": "wrapping_mul({0}, {1})"}
 _EXCHANGED = {"float32": "float32", "float64": "float64", "int64": "int64", "uint64": "int64"}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal as Choice
 from typing import TypeAlias
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import (
     Accumulator,
     Definition,
@@ -21,7 +22,6 @@ from esat.codegen.kernel.loop_ir import (
     walk,
 )
 from esat.gpu.printing.body import definitions_in
-from esat.records import record
 
 Family: TypeAlias = Choice["flat", "rows", "full", "columns", "points"]
 """

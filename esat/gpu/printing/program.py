@@ -19,7 +19,8 @@ from esat.codegen.kernel.loop_ir import (
     operands_of,
     walk,
 )
-from esat.gpu.launches import Launch, Launches, LaunchVariant, Workspace
+from esat.gpu.kernel_text.launches import Launch, Launches, LaunchVariant, Workspace
+from esat.gpu.kernel_text.templates import NoDeviceFormError
 from esat.gpu.printing.body import Body, definitions_in, lanes_along
 from esat.gpu.printing.columns import Columns
 from esat.gpu.printing.flat import BLOCK, print_flat
@@ -31,7 +32,6 @@ from esat.gpu.printing.rows_split import SharedRows
 from esat.gpu.printing.source import UnprintableError
 from esat.gpu.printing.splitting import Shared, gathers_apart, split
 from esat.gpu.printing.tiles import axis_across, print_tiles
-from esat.gpu.templates import NoDeviceFormError
 
 
 def print_launches(kernel: Kernel, variant: LaunchVariant) -> Launches:

@@ -7,13 +7,13 @@ from dataclasses import field
 
 import numpy as np
 
+from esat.base.records import record
 from esat.codegen.kernel.loop_ir import Index, Kernel, Load, Loop, Store
-from esat.gpu.launches import WARP
+from esat.gpu.kernel_text.launches import WARP
 from esat.gpu.printing.body import Position
 from esat.gpu.printing.flat import BLOCK, MOST_ROWS
 from esat.gpu.printing.gathering import Gathering
 from esat.gpu.printing.nests import Nest
-from esat.records import record
 
 ROW_CLASSES = (8, 32, 128, 512, 1024, 2048, 4096, 8192, 10240, 16384)
 """Elements up to which a kernel is printed for rows that it holds; each loop reads longer ones again."""

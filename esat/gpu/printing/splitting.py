@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from esat.codegen.kernel.loop_ir import Definition, Load, Loop, Statement, Store
-from esat.gpu.launches import Workspace
+from esat.gpu.kernel_text.launches import Workspace
 from esat.gpu.printing.body import Position, definitions_in
 from esat.gpu.printing.columns import Columns
 from esat.gpu.printing.nests import Nest, needed_by, parts_of

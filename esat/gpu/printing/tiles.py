@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from esat.codegen.kernel.loop_ir import Load
-from esat.gpu.launches import WARP
+from esat.gpu.kernel_text.launches import WARP
 from esat.gpu.printing.body import Body, Position
 from esat.gpu.printing.nests import Nest
 

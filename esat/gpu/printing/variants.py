@@ -10,14 +10,14 @@ import numpy as np
 
 from esat.codegen.kernel.collapse import collapse
 from esat.codegen.kernel.loop_ir import Compute, Kernel, Load, Loop, Store, walk
-from esat.gpu.launches import VECTOR_BYTES, WARP, LaunchVariant
+from esat.gpu.kernel_text.launches import VECTOR_BYTES, WARP, LaunchVariant
+from esat.gpu.kernel_text.templates import DIRECT
 from esat.gpu.printing.body import is_along, lanes_along
 from esat.gpu.printing.columns import ENOUGH_BLOCKS, SHARED_ROWS
 from esat.gpu.printing.flat import BLOCK
 from esat.gpu.printing.nests import Nest, nests_of
 from esat.gpu.printing.rows import ROW_CLASSES
 from esat.gpu.printing.rows_split import FEW_ROWS
-from esat.gpu.templates import DIRECT
 
 Shape = Sequence[int]
 LONG_FUNCTIONS = frozenset(DIRECT) - {"sqrt", "copysign", "fused_multiply_add", "multiply_add"} | {

@@ -8,10 +8,10 @@ import threading
 from concurrent.futures import Future
 from pathlib import Path
 
-from esat.gpu.launches import Launch
+from esat.base.interrupts import delayed_interrupts
+from esat.base.storage import DEFAULT_LIMIT, DiskStore, default_directory, digest_of, digest_of_sources
+from esat.gpu.kernel_text.launches import Launch
 from esat.gpu.toolchain.interface import Cubin, Toolchain
-from esat.interrupts import delayed_interrupts
-from esat.storage import DEFAULT_LIMIT, DiskStore, default_directory, digest_of, digest_of_sources
 
 
 class CubinCache:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Protocol
 
+from esat.base.records import record
 from esat.errors import ModeError
-from esat.gpu.launches import Launch
-from esat.records import record
+from esat.gpu.kernel_text.launches import Launch
 
 LEAST_CAPABILITY = (8, 0)
 """The oldest devices that kernels are compiled for."""

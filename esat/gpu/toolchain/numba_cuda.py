@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import CompileError
-from esat.gpu.launches import STORED_AS, Launch
+from esat.gpu.kernel_text.launches import STORED_AS, Launch
 from esat.gpu.toolchain.interface import LEAST_CAPABILITY, Cubin
 from esat.gpu.toolchain.linking import architecture, linked, linker_version
 

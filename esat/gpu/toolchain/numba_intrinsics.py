@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.cuda import types
 from numba.cuda.extending import intrinsic
 
-from esat.gpu.launches import DTYPES, LANES
+from esat.gpu.kernel_text.launches import DTYPES, LANES
 
 _TYPES: Any = types
 _WORD, _DOUBLE_WORD = ir.IntType(32), ir.IntType(64)

@@ -8,8 +8,8 @@ import numpy as np
 
 from esat.graph.variables import Variable
 from esat.ops.elementwise import complex_forms
-from esat.ops.elementwise.code import Code, arithmetic, floats, numbers
-from esat.ops.elementwise.facts import (
+from esat.ops.elementwise.records.code import Code, arithmetic, floats, numbers
+from esat.ops.elementwise.records.facts import (
     ANY,
     KEEPS_SIGN,
     NEGATIVE,
@@ -18,7 +18,7 @@ from esat.ops.elementwise.facts import (
     POSITIVE,
     Facts,
 )
-from esat.ops.elementwise.record import ZERO, Elementwise, no_gradient, slope
+from esat.ops.elementwise.records.record import ZERO, Elementwise, no_gradient, slope
 
 Cotangents = Sequence[Variable | None]
 

@@ -13,10 +13,10 @@ from esat.graph.tracing import WeakNumber
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.elementwise import complex_forms
-from esat.ops.elementwise.code import Code, floats
-from esat.ops.elementwise.facts import Facts
-from esat.ops.elementwise.record import ZERO, Elementwise
-from esat.ops.promotion import given_dtypes, is_weak
+from esat.ops.elementwise.records.code import Code, floats
+from esat.ops.elementwise.records.facts import Facts
+from esat.ops.elementwise.records.record import ZERO, Elementwise
+from esat.ops.inference.promotion import given_dtypes, is_weak
 
 _TRUTH = Facts(lowest=0, highest=1, integral=True)
 _SYMMETRIC = Facts(commutative=True, lowest=0, highest=1, integral=True)

@@ -12,9 +12,9 @@ from esat.graph.op import Array, as_variable
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.elementwise import complex_forms
-from esat.ops.elementwise.code import anything, floats, numbers
-from esat.ops.elementwise.facts import KEEPS_SIGN, Facts
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.code import anything, floats, numbers
+from esat.ops.elementwise.records.facts import KEEPS_SIGN, Facts
+from esat.ops.elementwise.records.record import Elementwise
 
 Cotangents = Sequence[Variable | None]
 _SAME = Facts(idempotent=True, parity="odd", monotone="increasing", signs=KEEPS_SIGN)

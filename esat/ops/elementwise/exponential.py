@@ -9,13 +9,13 @@ import numpy as np
 from esat.graph.op import Array
 from esat.graph.variables import Variable
 from esat.ops.elementwise import complex_forms, complex_functions
-from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.comparison import eq
-from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
-from esat.ops.elementwise.record import Elementwise, slope
-from esat.ops.elementwise.scipy_functions import Special
+from esat.ops.elementwise.records.code import floats
+from esat.ops.elementwise.records.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
+from esat.ops.elementwise.records.record import Elementwise, slope
+from esat.ops.elementwise.records.scipy_functions import Special
 from esat.ops.elementwise.selection import switch
-from esat.ops.promotion import FLOATS, special_complex
+from esat.ops.inference.promotion import FLOATS, special_complex
 
 _LN2 = math.log(2.0)
 _LN10 = math.log(10.0)

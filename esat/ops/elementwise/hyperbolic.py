@@ -10,11 +10,11 @@ import numpy as np
 from esat.graph.op import Array
 from esat.ops.elementwise import complex_functions
 from esat.ops.elementwise.arithmetic import sqr
-from esat.ops.elementwise.code import floats
-from esat.ops.elementwise.facts import KEEPS_SIGN, Facts
 from esat.ops.elementwise.power import sqrt
-from esat.ops.elementwise.record import Elementwise, slope
-from esat.ops.promotion import FLOATS
+from esat.ops.elementwise.records.code import floats
+from esat.ops.elementwise.records.facts import KEEPS_SIGN, Facts
+from esat.ops.elementwise.records.record import Elementwise, slope
+from esat.ops.inference.promotion import FLOATS
 
 _LN2 = math.log(2.0)
 _ODD_INCREASING = Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN)

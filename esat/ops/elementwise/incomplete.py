@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from esat.graph.variables import Variable
-from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.exponential import exp, log, log1p, xlogy
-from esat.ops.elementwise.record import Elementwise, no_gradient
-from esat.ops.elementwise.scipy_functions import Special
+from esat.ops.elementwise.records.code import floats
+from esat.ops.elementwise.records.record import Elementwise, no_gradient
+from esat.ops.elementwise.records.scipy_functions import Special
 from esat.ops.elementwise.special import digamma, gammaln
-from esat.ops.promotion import SciPyLoops, special
+from esat.ops.inference.promotion import SciPyLoops, special
 
 _FLOATS = SciPyLoops("", ("float64", "float32"))
 _MOST_TERMS = 20_000
@@ -233,8 +233,9 @@ def _beta_gradient(
 
 # gamma(a) gamma(b) / gamma(a + b).
 beta = Elementwise(
-    "beta", 2, Special("beta"), floats("beta({0}, {1})"), _beta_gradient, special("beta"), flops=200.0
-)
+    "beta", 2, Special("beta"), floats("beta({0}, {1})"), _beta_gradient, special("beta"), flops=200.0,
+    formula="gamma(x1) * gamma(x2) / gamma(x1 + x2)",
+)  # fmt: skip
 
 
 def _betainc_gradient(

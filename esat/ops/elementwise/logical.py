@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from esat.ops.elementwise.code import Code, integers
-from esat.ops.elementwise.facts import Facts
-from esat.ops.elementwise.record import ZERO, Elementwise
+from esat.ops.elementwise.records.code import Code, integers
+from esat.ops.elementwise.records.facts import Facts
+from esat.ops.elementwise.records.record import ZERO, Elementwise
 
 _LATTICE = Facts(commutative=True, associative=True, idempotent=True)
 _GROUP = Facts(commutative=True, associative=True)

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from esat.errors import DtypeError, describe
-from esat.graph.folding import constant_of
+from esat.graph.algorithms.folding import constant_of
 from esat.graph.op import Array
 from esat.graph.variables import Constant, Variable
 from esat.ops.elementwise import complex_functions
 from esat.ops.elementwise.arithmetic import sqr
-from esat.ops.elementwise.code import Code, floats
 from esat.ops.elementwise.comparison import eq
 from esat.ops.elementwise.exponential import log
-from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NEGATIVE, NONNEGATIVE, POSITIVE, Facts
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.code import Code, floats
+from esat.ops.elementwise.records.facts import ANY, KEEPS_SIGN, NEGATIVE, NONNEGATIVE, POSITIVE, Facts
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.elementwise.selection import fill, switch
-from esat.ops.promotion import FLOATS, special
+from esat.ops.inference.promotion import FLOATS, special
 
 Cotangents = Sequence[Variable | None]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from esat.ops.elementwise.code import Code, floats
-from esat.ops.elementwise.facts import KEEPS_WEAK_SIGN, NEGATIVE, POSITIVE, Facts
-from esat.ops.elementwise.record import ZERO, Elementwise
+from esat.ops.elementwise.records.code import Code, floats
+from esat.ops.elementwise.records.facts import KEEPS_WEAK_SIGN, NEGATIVE, POSITIVE, Facts
+from esat.ops.elementwise.records.record import ZERO, Elementwise
 
 floor = Elementwise(
     "floor", 1, np.floor, Code("floor({0})", "{0}", "{0}", "{0}"), ZERO,

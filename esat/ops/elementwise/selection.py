@@ -11,9 +11,10 @@ from esat.graph.op import Array, as_variable
 from esat.graph.variables import Variable
 from esat.ops.cast import cast
 from esat.ops.elementwise import complex_forms
-from esat.ops.elementwise.code import Code, anything, numbers
 from esat.ops.elementwise.comparison import eq, ge, gt, isnan, le, lt
-from esat.ops.elementwise.facts import (
+from esat.ops.elementwise.logical import logical_and, logical_or
+from esat.ops.elementwise.records.code import Code, anything, numbers
+from esat.ops.elementwise.records.facts import (
     ANY,
     KEEPS_SIGN,
     NEGATIVE,
@@ -23,9 +24,8 @@ from esat.ops.elementwise.facts import (
     Facts,
     SignRule,
 )
-from esat.ops.elementwise.logical import logical_and, logical_or
-from esat.ops.elementwise.record import Elementwise
-from esat.ops.promotion import common_dtype, given_dtypes, is_weak, operand_dtypes, wrap
+from esat.ops.elementwise.records.record import Elementwise
+from esat.ops.inference.promotion import common_dtype, given_dtypes, is_weak, operand_dtypes, wrap
 
 _SIGNS = (POSITIVE, NEGATIVE, NONNEGATIVE, NONPOSITIVE)
 Cotangents = Sequence[Variable | None]

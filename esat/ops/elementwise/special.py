@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from esat.graph.constants import constant
 from esat.graph.variables import Variable
 from esat.ops.elementwise.arithmetic import sign, sqr
-from esat.ops.elementwise.code import floats
 from esat.ops.elementwise.comparison import eq
 from esat.ops.elementwise.exponential import exp
-from esat.ops.elementwise.facts import KEEPS_SIGN, POSITIVE, Facts
-from esat.ops.elementwise.record import Elementwise, no_gradient, slope
-from esat.ops.elementwise.scipy_functions import Polygamma, Special
+from esat.ops.elementwise.records.code import floats
+from esat.ops.elementwise.records.facts import KEEPS_SIGN, POSITIVE, Facts
+from esat.ops.elementwise.records.record import Elementwise, no_gradient, slope
+from esat.ops.elementwise.records.scipy_functions import Polygamma, Special
 from esat.ops.elementwise.selection import switch
-from esat.ops.promotion import SciPyLoops, special, special_complex
+from esat.ops.inference.promotion import SciPyLoops, special, special_complex
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_PI_OVER_TWO = math.sqrt(math.pi) / 2
@@ -155,13 +155,13 @@ polygamma: Elementwise = Elementwise(
 # number it is NaN where gamma is negative.
 loggamma = Elementwise(
     "loggamma", 1, Special("loggamma"), None, slope(lambda x, out: digamma(x)), special_complex("loggamma"),
-    flops=150.0,
+    flops=150.0, formula="The principal branch of log(gamma(x))",
 )  # fmt: skip
 
-# Faddeeva's function exp(-z**2) erfc(-i z), of complex numbers always.
 wofz = Elementwise(
     "wofz", 1, Special("wofz"), None, slope(lambda z, out: _TWO_OVER_ROOT_PI * 1j - 2 * z * out),
     SciPyLoops("wofz", ("complex128", "complex64")), flops=250.0,
+    formula="Faddeeva's function exp(-x**2) * erfc(-1j * x), a complex number",
 )  # fmt: skip
 
 # ---- Bessel functions, of the first kind (j) and modified (i)

@@ -11,12 +11,12 @@ from esat.graph.op import Array
 from esat.graph.variables import Variable
 from esat.ops.elementwise import complex_functions
 from esat.ops.elementwise.arithmetic import sqr
-from esat.ops.elementwise.code import floats
-from esat.ops.elementwise.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
 from esat.ops.elementwise.power import sqrt
-from esat.ops.elementwise.record import Elementwise, slope
-from esat.ops.elementwise.scipy_functions import Special
-from esat.ops.promotion import special
+from esat.ops.elementwise.records.code import floats
+from esat.ops.elementwise.records.facts import ANY, KEEPS_SIGN, NONNEGATIVE, POSITIVE, Facts
+from esat.ops.elementwise.records.record import Elementwise, slope
+from esat.ops.elementwise.records.scipy_functions import Special
+from esat.ops.inference.promotion import special
 
 _HALF_PI = math.pi / 2
 _DEGREE = math.pi / 180

@@ -13,8 +13,8 @@ from enum import Enum
 
 import numpy as np
 
+from esat.base.records import record
 from esat.graph.variables import Constant, Variable
-from esat.records import record
 
 MOST_HALVES = 7
 """Halves of ulp that a power may be off by, to first order: as many as ``x**8`` by squaring alone."""

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import IndexingError, describe
 from esat.graph.op import Array, Family, Op
 from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
-from esat.ops.creation import arange
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.shape import element_count, sizes_of
+from esat.ops.arrays.view import reshape
 from esat.ops.index.basic import zeros_like
 from esat.ops.index.entries import (
     ARRAY,
@@ -30,10 +33,7 @@ from esat.ops.index.entries import (
     with_numbers,
 )
 from esat.ops.index.write import Adding, Replacing
-from esat.ops.promotion import wrap
-from esat.ops.shape import element_count, sizes_of
-from esat.ops.view import reshape
-from esat.records import record
+from esat.ops.inference.promotion import wrap
 
 
 @record(frozen=True, eq=False, repr=False)

@@ -7,13 +7,13 @@ from typing import Any
 from esat.errors import ShapeError, describe
 from esat.graph.op import as_variable
 from esat.graph.variables import Variable
-from esat.ops.axes import normalize_axis
-from esat.ops.creation import arange
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.view import flatten
 from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.entries import ARRAY
-from esat.ops.shape import size_of
-from esat.ops.view import flatten
+from esat.ops.inference.axes import normalize_axis
 
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Variable:

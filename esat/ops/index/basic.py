@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work
 from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.index.entries import (
     NEW_AXIS,
     Entry,
@@ -28,8 +29,7 @@ from esat.ops.index.entries import (
     with_numbers,
 )
 from esat.ops.index.write import Adding, Replacing, mismatch
-from esat.ops.promotion import wrap
-from esat.records import record
+from esat.ops.inference.promotion import wrap
 
 
 @record(frozen=True, eq=False, repr=False)

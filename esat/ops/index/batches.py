@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from esat.base.records import record
 from esat.graph.op import Op
 from esat.graph.registry import register_functions
 from esat.graph.variables import Apply, Variable
-from esat.ops.batching import batch_size, by_element, repeated
-from esat.ops.creation import arange
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.arrays.creation import arange
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.index.advanced import AdvancedIncSubtensor, AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.entries import ARRAY, NEW_AXIS, OPERAND, Entry, Slice
 from esat.ops.index.write import Adding, PartWrite
-from esat.records import record
+from esat.ops.inference.batching import batch_size, by_element, repeated
 
 
 @record(frozen=True)

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, IndexingError, describe
 from esat.graph.constants import constant
 from esat.graph.types import LARGEST_SIZE, TensorType
 from esat.graph.variables import Constant, Variable
-from esat.ops.shape import as_size
-from esat.records import record
+from esat.ops.arrays.shape import as_size
 
 
 class Slot(enum.Enum):

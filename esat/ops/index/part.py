@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from esat.base.records import record
 from esat.graph import Apply, Constant
 from esat.graph.op import Op
 from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.index.batches import layout_of
 from esat.ops.index.entries import ARRAY, NEW_AXIS, OPERAND, Slice
-from esat.records import record
 
 
 @record(frozen=True, slots=True)

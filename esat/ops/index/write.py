@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.broadcasting import pad_rank
 from esat.ops.cast import cast
 from esat.ops.index.entries import Entry, entries_text, selected_shape
-from esat.ops.promotion import common_dtype, wrap
+from esat.ops.inference.broadcasting import pad_rank
+from esat.ops.inference.promotion import common_dtype, wrap
 from esat.ops.reduction import sum_to
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

@@ -13,13 +13,13 @@ from esat.graph.constants import constant
 from esat.graph.op import Op
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.arrays.creation import eye, tri
+from esat.ops.arrays.diagonal import Diagonal
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import size_of
 from esat.ops.cast import cast
 from esat.ops.contraction import MATMUL, swap_last_axes
-from esat.ops.creation import eye, tri
-from esat.ops.diagonal import Diagonal
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.reduction import sum_to
-from esat.ops.shape import size_of
 
 
 def apply(op: Op, *operands: Any) -> Variable:

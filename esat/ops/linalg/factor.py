@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, GradientError, ParameterError, describe
 from esat.graph.op import Array, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.broadcasting import equalize_ranks
+from esat.ops.arrays.join import join
 from esat.ops.index.basic import subtensor, zeros_like
-from esat.ops.join import join
+from esat.ops.inference.broadcasting import equalize_ranks
 from esat.ops.linalg.algebra import (
     adjoint,
     apply,
@@ -39,7 +40,6 @@ from esat.ops.linalg.record import (
 )
 from esat.ops.linalg.solve import SolveTriangular
 from esat.ops.linalg.substitution import refuse_singular, substituted
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

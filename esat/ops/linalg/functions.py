@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import ShapeError, describe
 from esat.graph.constants import constant
 from esat.graph.op import Array, Family, Op, Work
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.batching import all_batched
+from esat.ops.arrays.join import Join, join
+from esat.ops.arrays.shape import size_of
 from esat.ops.cast import cast
 from esat.ops.index.basic import subtensor, zeros_like
-from esat.ops.join import Join, join
+from esat.ops.inference.batching import all_batched
+from esat.ops.inference.promotion import common_dtype
 from esat.ops.linalg.algebra import apply, transposed
 from esat.ops.linalg.record import MatrixOp, batch_types, check_square, each_matrix
-from esat.ops.promotion import common_dtype
-from esat.ops.shape import size_of
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

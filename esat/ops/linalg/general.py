@@ -7,6 +7,7 @@ from dataclasses import field
 
 import numpy as np
 
+from esat.base.records import record
 from esat.graph.op import Array, Work
 from esat.graph.registry import op_named
 from esat.graph.types import Type
@@ -23,7 +24,6 @@ from esat.ops.linalg.algebra import (
 from esat.ops.linalg.record import MatrixOp, batch_types, check_square
 from esat.ops.linalg.solve import SOLVE
 from esat.ops.linalg.spectral import reciprocal_gaps
-from esat.records import record
 
 HOST_ONLY = "LAPACK's: what libraries of devices have of it differs"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.graph.constants import constant
 from esat.graph.op import Array, Work
 from esat.graph.registry import op_named
@@ -31,7 +32,6 @@ from esat.ops.linalg.record import (
     each_matrix,
     real_dtype,
 )
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
+from esat.base.records import record
 from esat.graph.function_graph import FunctionGraph
 from esat.graph.op import check_count
 from esat.graph.variables import Apply, Variable
 from esat.ops.linalg.algebra import product, transposed
 from esat.ops.linalg.record import inexact_operands
 from esat.ops.linalg.rows_product import RowsProduct
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

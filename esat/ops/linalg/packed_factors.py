@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, describe
 from esat.graph.op import Array, Op, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.broadcasting import broadcast_types, equalize_ranks
+from esat.ops.inference.broadcasting import broadcast_types, equalize_ranks
 from esat.ops.linalg.algebra import fold_batch
 from esat.ops.linalg.record import (
     MatrixOp,
@@ -27,7 +28,6 @@ from esat.ops.linalg.record import (
     inexact_operands,
 )
 from esat.ops.linalg.solve import SOLVE
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

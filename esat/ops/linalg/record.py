@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, LinearAlgebraError, MatrixShapeError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
-from esat.ops.batching import aligned
-from esat.ops.broadcasting import broadcast_types
 from esat.ops.cast import cast
-from esat.records import record
+from esat.ops.inference.batching import aligned
+from esat.ops.inference.broadcasting import broadcast_types
 
 Shape = tuple[int | None, ...]
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from esat.graph.evaluate import evaluate
+from esat.base.records import record
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.function_graph import FunctionGraph
 from esat.graph.op import Array, Family, Op, as_variable, check_count
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.contraction import MatMul
-from esat.ops.dimshuffle import DimShuffle
 from esat.ops.reduction import Reduction
-from esat.records import record
 
 TURNED = (1, 0)
 """Order of axes of a transposed matrix."""

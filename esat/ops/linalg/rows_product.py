@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe, sizes_differ
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.function_graph import FunctionGraph
 from esat.graph.identity import is_among
 from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
-from esat.records import record
 
 DTYPES = ("float32", "float64")
 

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.graph.op import Array, Op, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
-from esat.ops.broadcasting import equalize_ranks
+from esat.ops.inference.broadcasting import equalize_ranks
 from esat.ops.linalg.algebra import (
     adjoint,
     apply,
@@ -23,7 +24,6 @@ from esat.ops.linalg.algebra import (
 )
 from esat.ops.linalg.record import MatrixOp, check_matrices, each_matrix, inexact_operands, system_shape
 from esat.ops.linalg.substitution import BY_ROWS_FROM, refuse_singular, substituted
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

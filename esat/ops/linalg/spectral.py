@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import GradientError, ParameterError, describe
 from esat.graph.constants import constant
 from esat.graph.op import Array, Work
@@ -31,7 +32,6 @@ from esat.ops.linalg.algebra import (
 )
 from esat.ops.linalg.factor import smaller
 from esat.ops.linalg.record import MatrixOp, batch_types, check_matrices, check_square, real_dtype
-from esat.records import record
 
 Triangle = Literal["L", "U"]
 

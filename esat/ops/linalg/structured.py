@@ -14,12 +14,12 @@ from typing import Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.contraction import MATMUL, MatMul
-from esat.records import record
 
 Structure = Literal["lower", "upper", "diagonal", "tridiagonal", "symmetric", "gram"]
 Side = Literal["left", "right"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.graph.op import Array
 from esat.graph.variables import Apply, Variable
 from esat.ops.linalg.algebra import apply
@@ -15,7 +16,6 @@ from esat.ops.linalg.factor import CHOLESKY
 from esat.ops.linalg.record import each_matrix
 from esat.ops.linalg.solve import SemidefiniteSolve, SolveTriangular
 from esat.ops.linalg.substitution import BY_ROWS_FROM, substituted
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

@@ -8,12 +8,12 @@ from typing import Any
 from esat.graph.constants import constant
 from esat.graph.registry import function_named, op_named, register_functions
 from esat.graph.variables import Apply, Variable
-from esat.ops.batching import batch_size, by_element, repeated
+from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import size_of
 from esat.ops.cast import cast
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.inference.batching import batch_size, by_element, repeated
 from esat.ops.loops.parts import LoopParts, depends
 from esat.ops.loops.record import LoopOp
-from esat.ops.shape import size_of
 
 
 def _batched(node: Apply, inputs: Sequence[Variable], flags: Sequence[bool]) -> tuple[Variable, ...]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from esat.errors import GradientError, describe
+from esat.graph.algorithms.traversal import ancestors
 from esat.graph.registry import function_named, op_named, register_functions
-from esat.graph.traversal import ancestors
 from esat.graph.variables import Apply, Constant, Variable
+from esat.ops.arrays.shape import ShapeI
 from esat.ops.index.basic import zeros_like
 from esat.ops.loops.parts import LoopParts, depends
 from esat.ops.loops.record import While
-from esat.ops.shape import ShapeI
 
 Tangents = Sequence[Variable | None]
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from esat.errors import GraphError, describe
-from esat.graph.copying import clone
+from esat.graph.algorithms.copying import clone
+from esat.graph.algorithms.traversal import ancestors, toposort
 from esat.graph.function_graph import FunctionGraph
 from esat.graph.op import Family
-from esat.graph.traversal import ancestors, toposort
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
-from esat.ops.dimshuffle import DimShuffle
-from esat.ops.gradients import without_gradients
+from esat.ops.annotations.gradients import without_gradients
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.loops.record import EXPECTED_STEPS, LoopOp, Scan, While
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
+from esat.graph.algorithms.structural_key import structural_key
 from esat.graph.function_graph import FunctionGraph
 from esat.graph.op import Array, Family, Op, as_variable, check_count
 from esat.graph.registry import function_named
-from esat.graph.structural_key import structural_key
 from esat.graph.types import TensorType, Type, may_stand_for
 from esat.graph.variables import Apply, Constant, Variable
-from esat.records import record
 
 EXPECTED_STEPS = 256
 """Steps of a loop of which nothing tells them, as sizes of axes are expected to be."""

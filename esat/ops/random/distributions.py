@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.graph.op import Array
 from esat.graph.registry import op_named
 from esat.graph.variables import Apply, Variable
 from esat.ops.random.variable import Kind, RandomVariable
 from esat.ops.reduction import sum_to
-from esat.records import record
 
 Generator = np.random.Generator
 Draw = Callable[..., Any]

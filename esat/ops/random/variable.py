@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, GradientError, ParameterError, ShapeError, describe
+from esat.graph.algorithms.traversal import inputs_of
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.random_type import RandomState, RandomType
-from esat.graph.traversal import inputs_of
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
-from esat.ops.broadcasting import broadcast_types, pad_rank
+from esat.ops.arrays.shape import as_size, known_size
 from esat.ops.cast import cast
-from esat.ops.shape import as_size, known_size
-from esat.records import record
+from esat.ops.inference.broadcasting import broadcast_types, pad_rank
 
 Shape = tuple[int | None, ...]
 Kind = Literal["real", "integer"]

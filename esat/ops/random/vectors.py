@@ -8,18 +8,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Array
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
+from esat.ops.arrays.shape import known_size, sizes_of
+from esat.ops.arrays.view import reshape
 from esat.ops.linalg.algebra import product, transposed
 from esat.ops.linalg.factor import CHOLESKY
 from esat.ops.random.distributions import NumberVariable
 from esat.ops.random.variable import Kind, RandomVariable, Shape
 from esat.ops.reduction import SUM, reduce
-from esat.ops.shape import known_size, sizes_of
-from esat.ops.view import reshape
-from esat.records import record
 
 
 @record(frozen=True, eq=False, repr=False)

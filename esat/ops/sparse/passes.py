@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, describe
-from esat.graph.copying import clone
+from esat.graph.algorithms.copying import clone
 from esat.graph.op import Work
 from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
@@ -24,7 +25,6 @@ from esat.ops.reduction import SUM, reduce
 from esat.ops.sparse.products import STRUCTURED_DOT, ProductOp
 from esat.ops.sparse.record import WITH_DENSE, Kind, bytes_of, count, dense_type, match
 from esat.ops.sparse.structure import STORED_VALUES, Cotangents
-from esat.records import record
 
 DTYPES = ("float32", "float64")
 """Of formulas that rules choose: there are kernels for these, and integers that overflow stay apart."""

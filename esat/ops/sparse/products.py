@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import AxisError, DtypeError, ShapeError, describe
 from esat.graph.op import Work
 from esat.graph.sparse_type import SparseType, canonical
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.cast import cast
 from esat.ops.contraction import swap_last_axes
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.sparse.record import (
     WITH_DENSE,
     Kind,
@@ -36,7 +37,6 @@ from esat.ops.sparse.structure import (
     WITH_VALUES,
     Cotangents,
 )
-from esat.records import record
 
 
 def to_dtype(variable: Variable, dtype: str) -> Variable:

@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
 from esat.graph.op import Family, Op, Work
 from esat.graph.sparse_type import Format, SparseType, array_class, canonical, is_sparse_matrix
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
-from esat.records import record
 
 EXPECTED_DENSITY = 0.01
 """Stored values for each element of a sparse matrix, where costs must be told before it is there."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.records import record
 from esat.errors import ShapeError, describe
 from esat.graph.op import Work, as_variable
 from esat.graph.sparse_type import Format, SparseType, array_class, canonical
@@ -18,7 +19,6 @@ from esat.ops.cast import cast
 from esat.ops.reduction import sum_to
 from esat.ops.sparse.record import Kind, SparseOp, dense_type, match, places, sparse_type, with_values
 from esat.ops.sparse.sampling import values_at
-from esat.records import record
 
 Cotangents = list[Variable | None]
 

@@ -11,13 +11,13 @@ from esat import sparse
 from esat.classic import EquilibriumOptimizer, MergeOptimizer
 from esat.classic.rewriting import LOCALS
 from esat.graph import FunctionGraph
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.registry import op_named
+from esat.ops.arrays.join import Split
 from esat.ops.control import SpecifyShape
 from esat.ops.index.basic import subtensor
-from esat.ops.join import Split
+from esat.ops.inference.vectors import make_vector, shape_vector
 from esat.ops.sparse.structure import SparseFromDense
-from esat.ops.vectors import make_vector, shape_vector
 
 BY_NAME = {local.optimizer.name: local.optimizer for local in LOCALS}
 ROWS, COLUMNS = 5, 4

@@ -26,7 +26,7 @@ from esat.codegen.ground.host import (
 from esat.codegen.ground.target import Caches, Target, TuningNumbers
 from esat.codegen.kernel.loop_ir import Kernel
 from esat.errors import CompileError, ModeError
-from esat.extract.machine import VARIABLE
+from esat.extract.prices.machine import VARIABLE
 from esat.ops.reduction import SUM, reduce
 
 X86 = "x86_64-unknown-linux-gnu"

@@ -9,9 +9,9 @@ from esat.codegen import compile_narrow, find_narrow, lower
 from esat.codegen.kernel.narrow import SMALLEST_WORK
 from esat.codegen.printing.print_narrow import print_narrow
 from esat.graph import FunctionGraph
-from esat.graph.evaluate import evaluate
-from esat.phases.group import Group
-from esat.runtime.kernel_calls import MAXIMUM_VARIANTS
+from esat.graph.algorithms.evaluate import evaluate
+from esat.phases.fusing.group import Group
+from esat.runtime.printed.kernel_calls import MAXIMUM_VARIANTS
 
 ROWS = 70
 

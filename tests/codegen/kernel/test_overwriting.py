@@ -8,7 +8,7 @@ from codegen.targets import HOST
 from esat.codegen import compile_kernel, lower, overwritable, overwrite, verify
 from esat.errors import CompileError
 from esat.graph import Variable
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.normalization import softmax
 from esat.ops.reduction import SUM, reduce
 

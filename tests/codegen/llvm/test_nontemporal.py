@@ -20,7 +20,7 @@ from esat.codegen.kernel.loop_ir import Kernel, Loop, walk
 from esat.codegen.llvm.nontemporal import BUFFER, end_of_stream, line_buffer, stream
 from esat.codegen.printing.print_nontemporal import grouped_rows
 from esat.codegen.printing.shared_loops import print_parallel_source
-from esat.extract.machine import MachineProfile
+from esat.extract.prices.machine import MachineProfile
 from esat.graph import TensorType, Variable
 from esat.ops.normalization import softmax
 from esat.ops.reduction import SUM, reduce

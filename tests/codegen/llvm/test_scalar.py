@@ -5,8 +5,8 @@ import pytest
 from codegen.kernel_cases import check, op, variable
 
 from esat.codegen.template import is_resolvable
-from esat.ops.elementwise.code import CODE_DTYPES, VECTOR_MATH, Code
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.code import CODE_DTYPES, VECTOR_MATH, Code
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.table import ELEMENTWISE
 
 

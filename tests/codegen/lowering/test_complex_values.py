@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.registry import op_named
 from esat.ops.table import ELEMENTWISE
 

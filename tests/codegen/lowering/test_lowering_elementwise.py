@@ -7,8 +7,8 @@ from codegen.targets import HOST
 
 from esat.codegen import can_fuse, compile_kernel, lower, print_kernel
 from esat.graph import Variable
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.cast import cast
-from esat.ops.dimshuffle import dimshuffle
 
 
 def random_data(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray:

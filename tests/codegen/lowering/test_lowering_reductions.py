@@ -8,8 +8,8 @@ from codegen.targets import HOST
 import esat
 from esat.codegen import can_fuse, lower, print_kernel, supported
 from esat.graph import Variable
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.cast import cast
-from esat.ops.dimshuffle import dimshuffle
 from esat.ops.normalization import log_softmax, logsumexp, softmax
 from esat.ops.reduction import ALL, ANY, ARGMAX, ARGMIN, MAX, MIN, PROD, SUM, Reducer, reduce
 

@@ -13,8 +13,8 @@ from esat.codegen.matmul import blas
 from esat.codegen.routines import routine_for
 from esat.graph import TensorType
 from esat.ops.accumulate import AccumulateProduct
+from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.contraction import MATMUL
-from esat.ops.dimshuffle import DimShuffle
 
 ORDERS = {
     "C": lambda a: a,
@@ -194,7 +194,7 @@ def test_a_library_loaded_before_is_not_taken_for_a_faster_one(first: str) -> No
 
 
 def test_importing_esat_leaves_scipys_library_to_be_loaded() -> None:
-    text = "import sys, esat, esat.pipeline; sys.exit('scipy.linalg' in sys.modules)"
+    text = "import sys, esat, esat.compilation.pipeline; sys.exit('scipy.linalg' in sys.modules)"
     subprocess.run([sys.executable, "-c", text], check=True)
 
 

@@ -9,7 +9,7 @@ from esat.codegen import layout_of, lower, print_kernel, verify
 from esat.codegen.kernel.access import read_by_elements
 from esat.codegen.kernel.collapse import collapse
 from esat.graph import Variable
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.reduction import ARGMAX, MAX, SUM, reduce
 
 

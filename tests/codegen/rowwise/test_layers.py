@@ -17,7 +17,7 @@ from esat.codegen.rowwise import layers as row_blocks
 from esat.codegen.rowwise.layers import BLOCK, LEAST_BLOCK, PARTS, TILED_FROM, RowBlocksRoutine
 from esat.errors import ShapeError
 from esat.graph import FunctionGraph
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.linalg.row_blocks import TURNED, RowBlocks
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}

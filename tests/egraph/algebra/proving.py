@@ -3,12 +3,12 @@
 from functools import cache
 
 import esat
-from esat.egraph.encode import encode
-from esat.egraph.rule_program import RuleProgram, program_for
-from esat.egraph.schedule import Budgets
+from esat.egraph.language.encode import encode
+from esat.egraph.preparation.rule_program import RuleProgram, program_for
+from esat.egraph.saturation.schedule import Budgets
 from esat.optimize.search import saturated
 from esat.rules import RULES
-from esat.rules.query import Query
+from esat.rules.language.query import Query
 
 
 @cache

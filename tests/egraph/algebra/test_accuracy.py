@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from esat.egraph.algebra.accuracy import _dyadic, _exactly, _lost, _points, is_as_accurate
-from esat.egraph.algebra.expressions import Name, NumberExpression, Product, Sum
+from esat.egraph.algebra.equal_forms.accuracy import _dyadic, _exactly, _lost, _points, is_as_accurate
+from esat.egraph.algebra.equal_forms.expressions import Name, NumberExpression, Product, Sum
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

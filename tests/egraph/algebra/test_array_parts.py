@@ -6,12 +6,12 @@ from egraph.algebra.proving import proved
 
 import esat
 from esat.egraph.algebra.additions import MADE
-from esat.egraph.algebra.pieces import MOST_POSITIONS, UNIT, Pieces, RefusedError
-from esat.egraph.encode import encode
-from esat.egraph.prepare import prepared
-from esat.egraph.rule_program import program_for
+from esat.egraph.algebra.axes.pieces import MOST_POSITIONS, UNIT, Pieces, RefusedError
+from esat.egraph.language.encode import encode
+from esat.egraph.preparation.prepare import prepared
+from esat.egraph.preparation.rule_program import program_for
 from esat.rules import RULES
-from esat.rules.query import Query
+from esat.rules.language.query import Query
 
 
 def known(name, *shape):

@@ -5,9 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from esat.egraph.algebra.fields import FIELDS, LARGEST_PART, constant_of
-from esat.egraph.algebra.modular import LOW, mixed, power, product, step
-from esat.egraph.algebra.transcendental import FUNCTIONS, value_of
+from esat.egraph.algebra.finite_fields.fields import FIELDS, LARGEST_PART, constant_of
+from esat.egraph.algebra.finite_fields.modular import LOW, mixed, power, product, step
+from esat.egraph.algebra.finite_fields.transcendental import FUNCTIONS, value_of
 
 
 def is_prime(number: int) -> bool:

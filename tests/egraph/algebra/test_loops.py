@@ -6,17 +6,19 @@ from egraph.term_graphs import CONSTRUCTORS, random_polynomial, saturated
 from extract.checked_loops import checking
 
 import esat
-from esat.egraph.algebra import fingerprints as module
-from esat.egraph.algebra import lengths, merges, offers
-from esat.egraph.algebra.backend import PYTHON, AlgebraBackend, compiled
-from esat.egraph.algebra.lengths import Symbols
-from esat.egraph.algebra.reading import read
-from esat.egraph.encode import encode
-from esat.egraph.loader import flatten, load
-from esat.egraph.prepare import prepared_engine
-from esat.egraph.rule_program import program_for
+from esat.egraph.algebra import merges
+from esat.egraph.algebra.axes import lengths
+from esat.egraph.algebra.axes.lengths import Symbols
+from esat.egraph.algebra.equal_forms import offers
+from esat.egraph.algebra.finite_fields import fingerprints as module
+from esat.egraph.algebra.finite_fields.backend import PYTHON, AlgebraBackend, compiled
+from esat.egraph.algebra.finite_fields.reading import read
+from esat.egraph.language.encode import encode
+from esat.egraph.language.loader import flatten, load
+from esat.egraph.preparation.prepare import prepared_engine
+from esat.egraph.preparation.rule_program import program_for
 from esat.rules import RULES
-from esat.rules.query import Query
+from esat.rules.language.query import Query
 
 
 def results(graph, engine, constructors) -> list[np.ndarray]:

@@ -5,9 +5,9 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from esat.egraph.algebra.expressions import Name, NumberExpression, Product, Sum, operations
-from esat.egraph.algebra.factoring import forms
-from esat.egraph.algebra.polynomials import (
+from esat.egraph.algebra.equal_forms.expressions import Name, NumberExpression, Product, Sum, operations
+from esat.egraph.algebra.equal_forms.factoring import forms
+from esat.egraph.algebra.equal_forms.polynomials import (
     TooLongError,
     added,
     atom,
@@ -16,7 +16,7 @@ from esat.egraph.algebra.polynomials import (
     quotient,
     root,
 )
-from esat.egraph.algebra.quotients import of_atom, of_number, power_of, product_of, sum_of
+from esat.egraph.algebra.equal_forms.quotients import of_atom, of_number, power_of, product_of, sum_of
 
 POINT = {name: Fraction(value) for name, value in enumerate(("3/7", "-5/3", "11/2", "2/13"))}
 monomials = st.lists(st.integers(0, 3), max_size=3).map(

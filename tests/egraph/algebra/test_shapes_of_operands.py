@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 
 x = esat.TensorType("float64", shape=(3,))("x")
 v, w = esat.vector("v"), esat.vector("w")

@@ -5,8 +5,8 @@ import pytest
 from egraph.algebra.proving import proved
 
 import esat
-from esat.egraph.algebra.fields import FIELDS
-from esat.egraph.algebra.structured_matrices import orthogonal
+from esat.egraph.algebra.finite_fields.fields import FIELDS
+from esat.egraph.algebra.finite_fields.structured_matrices import orthogonal
 
 plain = dict(zip("abqrd", (esat.matrix(name) for name in "abqrd"), strict=True))
 A, B = (esat.assume(plain[name], "symmetric") for name in "ab")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import esat
-from esat.egraph.algebra.polynomials import TooLongError
-from esat.egraph.algebra.words import (
+from esat.egraph.algebra.equal_forms.polynomials import TooLongError
+from esat.egraph.algebra.equal_forms.words import (
     LONGEST_WORD,
     MOST_WORDS,
     MatrixProduct,

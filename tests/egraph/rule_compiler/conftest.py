@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from esat.egraph.core import core_program
 from esat.egraph.engine import Engine
-from esat.egraph.rule_compiler import CompiledRules, compile_rules
-from esat.egraph.signature import ConstructorSignature, Signature
+from esat.egraph.language.signature import ConstructorSignature, Signature
+from esat.egraph.preparation.core import core_program
+from esat.egraph.preparation.rule_compiler import CompiledRules, compile_rules
 from esat.rules import Operator, read_rules
 
 FLOAT64 = 10

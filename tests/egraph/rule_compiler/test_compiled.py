@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from esat.egraph.rule_compiler import Chunk
+from esat.egraph.preparation.rule_compiler import Chunk
 from esat.errors import RuleError
 
 from .conftest import Laboratory, compiled

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from esat.egraph.rule_compiler.guarding import with_type_guards
-from esat.egraph.rule_compiler.rule_compilation import CORE
-from esat.egraph.rule_compiler.surface import prepare
+from esat.egraph.preparation.rule_compiler.guarding import with_type_guards
+from esat.egraph.preparation.rule_compiler.rule_compilation import CORE
+from esat.egraph.preparation.rule_compiler.surface import prepare
 from esat.errors import RuleError
 from esat.rules import read_rules
 

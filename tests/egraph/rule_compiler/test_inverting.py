@@ -7,7 +7,7 @@ import pytest
 
 import esat
 from esat.rules import read_forms
-from esat.rules.reader import show
+from esat.rules.language.reader import show
 
 from .conftest import compiled
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from importlib import resources
 
-from esat.egraph.constructors import op_signature
-from esat.egraph.facts import FACT_OPERATORS
-from esat.egraph.rule_compiler import CompiledRules, compile_rules
+from esat.egraph.analyses.facts import FACT_OPERATORS
+from esat.egraph.language.constructors import op_signature
+from esat.egraph.preparation.rule_compiler import CompiledRules, compile_rules
 from esat.rules import Operator, elementwise, read_rules
 
 from .conftest import Case, Laboratory, compiled, leaf

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from esat.egraph.rule_compiler import compile_rules, rule_compilation
+from esat.egraph.preparation.rule_compiler import compile_rules, rule_compilation
 from esat.errors import RuleError
 from esat.rules import read_forms, read_rules
 

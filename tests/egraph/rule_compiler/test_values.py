@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from esat.rules import permutation_axes, read_rules
-from esat.rules.reader import Sexp
+from esat.rules.language.reader import Sexp
 
 from .conftest import INDEX, LIFT, MATRIX, NORMALISE, TYPES, Laboratory, compiled, leaf, nary
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from esat.rules import read_forms
-from esat.rules.reader import show
+from esat.rules.language.reader import show
 
 from .conftest import compiled
 

@@ -8,7 +8,7 @@ from gpu.test_emulator import COPY, SUMS, VECTORS, launches
 
 from benchmarks.device_code import instructions
 from esat.errors import CompileError
-from esat.gpu.launches import Argument, Launch
+from esat.gpu.kernel_text.launches import Argument, Launch
 from esat.gpu.printing import print_launches
 from esat.gpu.toolchain import Cubin
 from esat.gpu.toolchain.cache import CubinCache

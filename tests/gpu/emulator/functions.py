@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from numba.np import arrayobj
 
 from esat.codegen.llvm.scalar import fmod
-from esat.gpu.launches import DTYPES, LANES, WARP
+from esat.gpu.kernel_text.launches import DTYPES, LANES, WARP
 
 OUTSIDE, MISALIGNED, WRITTEN, READ = 1, 2, 3, 4
 """Kinds of faults: outside an array; a vector whose address is no multiple of its bytes; an element of a

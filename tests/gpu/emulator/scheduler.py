@@ -27,9 +27,9 @@ from gpu.emulator.translation import Translated, translated
 from numba import njit
 from numba.core.errors import NumbaError
 
+from esat.base.records import record
 from esat.errors import EmulationError
-from esat.gpu.launches import STORED_AS, WARP, Argument, Launch, Launches
-from esat.records import record
+from esat.gpu.kernel_text.launches import STORED_AS, WARP, Argument, Launch, Launches
 
 _NJIT: Any = njit
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from gpu.emulator.scheduler import run_launches
 
-from esat.gpu.kernels import Start
-from esat.gpu.launches import Launches
+from esat.gpu.kernel_text.kernels import Start
+from esat.gpu.kernel_text.launches import Launches
 
 
 class StandInArray:
@@ -368,7 +368,7 @@ class _Allocator:
 
 
 class _Emulated:
-    """Runs kernels on the CPU, thread by thread; an :class:`esat.gpu.kernels.Executor`."""
+    """Runs kernels on the CPU, thread by thread; an :class:`esat.gpu.kernel_text.kernels.Executor`."""
 
     def prepared(self, launches: Launches, names: Sequence[str], sizes: Mapping[str, int]) -> Start:
         """What launches a kernel."""

@@ -26,9 +26,9 @@ from typing import Literal
 import numpy as np
 from gpu.emulator.functions import SEEN, THREAD_WORD, rubbish
 
+from esat.base.records import record
 from esat.errors import EmulationError
-from esat.gpu.launches import DTYPES, LANES, WARP
-from esat.records import record
+from esat.gpu.kernel_text.launches import DTYPES, LANES, WARP
 
 _POSITIONS = ("_threads", *(f"_{what}_{axis}" for what in ("block", "grid") for axis in "xyz"))
 """Where a thread is, ``int32`` as on a device: parameters of a translated kernel, after the thread."""

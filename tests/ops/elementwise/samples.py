@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.op import Array
 from esat.graph.types import DTYPES, TensorType
 from esat.graph.variables import Variable
-from esat.ops.elementwise.record import Elementwise
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.table import ELEMENTWISE, register_all
 
 register_all()

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from esat.ops.elementwise.code import (
+from esat.ops.elementwise.records.code import (
     CODE_DTYPES,
     SCALAR_HELPERS,
     SCIPY_FUNCTIONS,

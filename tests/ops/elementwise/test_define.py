@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import esat.egraph
-from esat.egraph.constructors import op_signature
+from esat.egraph.language.constructors import op_signature
 from esat.errors import DtypeError, GradientError, GraphError
-from esat.frontend.gradient import grad
-from esat.frontend.verify_grad import verify_grad
+from esat.frontend.derivatives.gradient import grad
+from esat.frontend.derivatives.verify_grad import verify_grad
 from esat.graph import registry
-from esat.ops.elementwise.code import Code
-from esat.ops.elementwise.define import TERM_LANGUAGE, elementwise
-from esat.ops.elementwise.facts import Facts
-from esat.ops.elementwise.templates import check_code
-from esat.ops.promotion import FLOATS
+from esat.ops.elementwise.records.code import Code
+from esat.ops.elementwise.records.define import TERM_LANGUAGE, elementwise
+from esat.ops.elementwise.records.facts import Facts
+from esat.ops.elementwise.records.templates import check_code
+from esat.ops.inference.promotion import FLOATS
 from esat.ops.table import ELEMENTWISE, OPS, register_all
 
 from .samples import assert_same, run, variable
@@ -34,7 +34,7 @@ def own_registry(monkeypatch):
 
 
 def text(name):
-    return (Path(esat.egraph.__file__).parent / name).read_text(encoding="utf-8")
+    return next(Path(esat.egraph.__file__).parent.rglob(name)).read_text(encoding="utf-8")
 
 
 def softsign():

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from esat.ops.elementwise.facts import (
+from esat.ops.elementwise.records.facts import (
     ANY,
     NEGATIVE,
     NO_FACTS,

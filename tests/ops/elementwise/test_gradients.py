@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from esat.errors import GradientError
-from esat.frontend.gradient import grad, vjp
-from esat.frontend.verify_grad import verify_grad
-from esat.graph.evaluate import evaluate
+from esat.frontend.derivatives.gradient import grad, vjp
+from esat.frontend.derivatives.verify_grad import verify_grad
+from esat.graph.algorithms.evaluate import evaluate
 from esat.ops.reduction import SUM, reduce
 from esat.ops.table import ELEMENTWISE
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from esat.errors import DtypeError
-from esat.graph.evaluate import evaluate
+from esat.graph.algorithms.evaluate import evaluate
 
 from .samples import BY_NAME, DTYPES, assert_same, run, special_values, variable
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import esat
-from esat.frontend.forward import push_forward
-from esat.frontend.gradient import vjp
+from esat.frontend.derivatives.forward import push_forward
+from esat.frontend.derivatives.gradient import vjp
 from esat.ops.reduction import REDUCERS, reduce
 from esat.ops.table import ELEMENTWISE
 

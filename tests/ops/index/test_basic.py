@@ -4,7 +4,7 @@ from oracle import agree, value
 
 import esat
 from esat.errors import DtypeError, GraphError, IndexingError, ShapeError
-from esat.graph.evaluate import apply_node
+from esat.graph.algorithms.evaluate import apply_node
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.index.entries import OPERAND, Slice
 

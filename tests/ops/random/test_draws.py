@@ -6,7 +6,7 @@ import pytest
 import esat
 from esat import random
 from esat.errors import DtypeError, GradientError, ParameterError, ShapeError
-from esat.graph.folding import fold
+from esat.graph.algorithms.folding import fold
 from esat.graph.op import Family
 
 SEED = 11

@@ -7,7 +7,7 @@ import scipy.sparse
 import esat
 from esat import sparse
 from esat.errors import AxisError, DtypeError, GradientError, ShapeError
-from esat.graph.folding import fold
+from esat.graph.algorithms.folding import fold
 from esat.graph.op import Family
 from esat.graph.sparse_type import SparseType
 from esat.ops.sparse.passes import (

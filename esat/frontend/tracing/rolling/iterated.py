@@ -15,8 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from esat.errors import EsatError, UserLine
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.numbers import TracedNumber
 from esat.frontend.tracing.rolling.iterations import (
     Iterations,
     NotEqualError,
@@ -25,9 +23,11 @@ from esat.frontend.tracing.rolling.iterations import (
 from esat.frontend.tracing.rolling.rolled_loop import RolledLoop
 from esat.frontend.tracing.rolling.skipping import FEWEST_SKIPPED, TRACED, Skipped, StateWatch
 from esat.frontend.tracing.trace import ErrorCheck, Trace, TracedInFull, current_trace
-from esat.graph.callers import user_line
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.numbers import TracedNumber
+from esat.graph.algorithms.traversal import ancestors
+from esat.graph.calls.callers import user_line
 from esat.graph.registry import op_named
-from esat.graph.traversal import ancestors
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
 from esat.graph.watching import watching_nodes

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from esat.frontend.tracing.arrays import TracedArray
-from esat.frontend.tracing.numbers import TracedNumber
-from esat.frontend.tracing.outside import is_users_file
+from esat.frontend.tracing.code.outside import is_users_file
+from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.variables import Constant, Variable
 
 MOST_OBJECTS = 4_000

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.frontend.indexing import getitem, set_subtensor
-from esat.frontend.shaping import stack
+from esat.frontend.arrays.indexing import getitem, set_subtensor
+from esat.frontend.arrays.shaping import stack
 from esat.frontend.tracing.rolling.iterations import (
     MOST_BACK,
     Iterations,
@@ -21,8 +21,8 @@ from esat.frontend.tracing.rolling.iterations import (
 from esat.graph.op import as_variable
 from esat.graph.types import TensorType
 from esat.graph.variables import Variable
-from esat.ops.creation import alloc
-from esat.ops.dimshuffle import dimshuffle
+from esat.ops.arrays.creation import alloc
+from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.index.basic import SetSubtensor, Subtensor
 from esat.ops.index.entries import Slice
 from esat.ops.loops.parts import LoopParts

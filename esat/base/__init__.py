@@ -1,0 +1,1 @@
+"""What all rooms use: records, storage, the subset of Python that is compiled, interrupts."""

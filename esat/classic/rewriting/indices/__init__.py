@@ -1,0 +1,1 @@
+"""Parts of arrays: taken, written, and of parts."""

@@ -1,0 +1,1 @@
+"""Rules of the rule files as local optimizers."""

@@ -1,0 +1,1 @@
+"""The text of native functions: recipes, calls of Python, entries in C."""

@@ -1,0 +1,1 @@
+"""Values of e-nodes in finite fields."""

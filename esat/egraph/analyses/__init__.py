@@ -1,0 +1,1 @@
+"""What is known of classes: structure of matrices, signs, ranges, sizes."""

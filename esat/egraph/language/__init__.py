@@ -1,0 +1,1 @@
+"""The e-graph's term language, and graphs in it."""

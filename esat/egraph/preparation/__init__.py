@@ -1,0 +1,1 @@
+"""Rules made ready to run: admitted, put together, compiled, kept on disk."""

@@ -1,0 +1,1 @@
+"""Which rules made what equal, and what kept others from matching."""

@@ -1,0 +1,1 @@
+"""Saturation: rule sets run in rounds under budgets, and the report of it."""

@@ -1,0 +1,114 @@
+"""Where an e-graph is evaluated: values of its inputs at all points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.base.records import record
+from esat.egraph.language.terms import SCALAR, TermGraph
+from esat.extract.accuracy.points import POINTS, POINTS_OF_ARRAYS, SEED, Points, extreme_points, known_signs
+from esat.extract.accuracy.roots import roots_of_sums
+from esat.extract.accuracy.unit_order import Order
+from esat.extract.accuracy.units import Places, open_sizes, places_of, term_units
+from esat.extract.prices.class_values import term_values
+from esat.graph import TensorType
+from esat.graph.types import DTYPES
+
+Array = NDArray[Any]
+
+MOST_ELEMENTS = 1_000_000
+"""Numbers that the values of all classes may be; of larger e-graphs fewer points are looked at."""
+LEAST_POINTS = 16
+
+
+@record(frozen=True, eq=False)
+class Sample:
+    """Sample points.
+
+    Attributes
+    ----------
+    inputs
+        Values of the inputs that are tensors, ``(batch, ...)``, by their numbers.
+    drawn
+        Those of classes that nothing can compute, by class.
+    batch
+        Number of points.
+    is_extreme
+        bool ``(batch,)``: at which of them an input is extreme.
+    is_topmost
+        bool ``(batch,)``: at which of them all inputs are large, and of one size.
+    is_exact
+        bool ``(batch,)``: which of them are exact roots. They tell forms that fail there, and count no more.
+    tiny
+        Elements of an axis that has more than one.
+    """
+
+    inputs: Mapping[int, Array]
+    drawn: Mapping[int, Array]
+    batch: int
+    is_extreme: NDArray[np.bool_]
+    is_topmost: NDArray[np.bool_]
+    is_exact: NDArray[np.bool_]
+    tiny: int
+
+
+def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: int = SEED) -> Sample:
+    """The points for the inputs of terms, and for classes that are given, drawn like inputs."""
+    numbering = order.numbering
+    elements = sum(
+        count * int(np.prod(shape, dtype=np.int64))
+        for shape, count in zip(numbering.shapes, numbering.counts, strict=True)
+    )
+    usual = POINTS if tiny == 1 else POINTS_OF_ARRAYS
+    points = Points(max(LEAST_POINTS, min(usual, MOST_ELEMENTS // max(elements, 1) // 4 * 4)), seed)
+    inputs = _inputs(terms, points, tiny)
+    drawn = {}
+    for klass in sorted(order.given):
+        shape, dtype = places.shapes[klass], places.dtypes[klass]
+        assert shape is not None
+        assert dtype is not None
+        drawn[klass] = points.draw(dtype, shape)
+    batch = points.batch
+    is_topmost = np.arange(batch) >= batch - points.topmost
+    added = [0, 0]
+    if batch == usual:
+        of_terms = places_of(term_values(terms, open_sizes(terms, tiny)), tiny)
+        units = term_units(terms, of_terms)
+        drawn_inputs = inputs
+        for exact in (False, True) if tiny == 1 else (True,):
+            roots = roots_of_sums(terms, units, of_terms, drawn_inputs, points.calm, exact)
+            if roots:
+                added[exact] = len(next(iter(roots.values())))
+                inputs = {number: np.concatenate([inputs[number], roots[number]]) for number in inputs}
+        more = np.resize(np.arange(points.calm), sum(added))
+        drawn = {klass: np.concatenate([values, values[more]]) for klass, values in drawn.items()}
+        batch += sum(added)
+    is_exact = np.arange(batch) >= batch - added[True]
+    return Sample(
+        inputs,
+        drawn,
+        batch,
+        extreme_points(inputs, batch),
+        np.concatenate([is_topmost, np.zeros(sum(added), np.bool_)]),
+        is_exact,
+        tiny,
+    )
+
+
+def _inputs(terms: TermGraph, points: Points, tiny: int) -> dict[int, Array]:
+    """Values of the inputs that are tensors, by their numbers."""
+    places = {
+        int(term.attributes[0]): number for number, term in enumerate(terms.terms) if term.constructor == "In"
+    }
+    inputs = {}
+    for index, number in sorted(places.items()):
+        type = terms.types[number]
+        if not isinstance(terms.inputs[index].type, TensorType) or 0 in type.shape:
+            continue
+        shape = () if type.broadcast == SCALAR else tuple(1 if size == 1 else tiny for size in type.shape)
+        inputs[index] = points.draw(np.dtype(DTYPES[type.dtype]), shape, known_signs(terms.facts, number))
+    return inputs

@@ -1,0 +1,124 @@
+"""The truth of each class: its value in the wide format, with a bound of its error.
+
+Each e-node of a class is evaluated from the truths of its operands. Point by point the class takes the value
+with the smallest bound, so the stable form among its e-nodes is the reference for the others, and no more
+precision is needed than the wide format has. A finite value is preferred to Inf and NaN: where one form of a
+class has a value, that is the class's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from esat.egraph.language.terms import TermGraph
+from esat.extract.accuracy.stacks import IntArray, UnitGroup
+from esat.extract.accuracy.unit_evaluation import Evaluation, Found
+from esat.extract.accuracy.unit_order import Order
+from esat.extract.accuracy.wide_format.formats import PAIRS, REAL, UNKNOWN, widened, zeros
+from esat.extract.accuracy.wide_format.operations import STRUCTURAL, fitted
+from esat.extract.accuracy.wide_format.wide import SELECTING, applied, contradicts
+
+Array = NDArray[Any]
+
+_GOOD = REAL(2.0) ** -60
+"""Relative bound below which it is not worth while to evaluate the users of a class again."""
+
+
+class Truths(Evaluation):
+    """Truths of all classes that can be computed.
+
+    Parameters
+    ----------
+    terms, order, inputs, batch
+        As of :class:`~esat.extract.accuracy.unit_evaluation.Evaluation`.
+    drawn
+        Values of the classes that are taken as given.
+
+    Attributes
+    ----------
+    value, bound
+        By stack, ``(classes, points, ...)``.
+    conflicts
+        Classes of which two e-nodes contradict each other.
+    """
+
+    def __init__(
+        self,
+        terms: TermGraph,
+        order: Order,
+        inputs: Mapping[int, Array],
+        drawn: Mapping[int, Array],
+        batch: int,
+    ) -> None:
+        super().__init__(terms, order, inputs, batch)
+        numbering = order.numbering
+        self.value: list[Array] = []
+        self.bound: list[Array] = []
+        self.conflicts: set[int] = set()
+        for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
+            self.value.append(zeros((count, batch, *shape), dtype))
+            self.bound.append(np.full((count, batch, *shape), UNKNOWN))
+        for klass, values in drawn.items():
+            if PAIRS and values.dtype.kind == "c":
+                self._some_unknown = True
+                continue
+            stack, row = numbering.stack[klass], numbering.row[klass]
+            self.value[stack][row], self.bound[stack][row] = values, 0
+            self.known[stack][row] = True
+
+    def _computed(self, group: UnitGroup) -> Found:
+        shape = self._numbering.shapes[group.result]
+        assert group.operation is not None
+        ts = [self.bound[stack][rows] for stack, rows in group.operands]
+        xs = [self.value[stack][rows] for stack, rows in group.operands]
+        if group.operation.rule is None:
+            dtypes = (self._numbering.dtypes[stack] for stack, _ in group.operands)
+            own = group.operation.own([x.astype(dtype) for x, dtype in zip(xs, dtypes, strict=True)])
+            value = fitted(widened(own), shape)
+            unknown = np.zeros(value.shape, np.bool_)
+            for error in ts:
+                uncertain = error.reshape(*error.shape[:2], -1).any(axis=2) > 0
+                unknown |= uncertain.reshape(*uncertain.shape, *[1] * len(shape))
+            return value, np.where(unknown, UNKNOWN, REAL(0))
+        selects = group.example.name in SELECTING or group.example.name in STRUCTURAL
+        value, bound = applied(group.operation.rule, xs, ts, selects)
+        return fitted(value, shape), fitted(bound, shape)
+
+    def _leaves(self, group: UnitGroup, values: Array, rounded: NDArray[np.bool_]) -> Found:
+        value = widened(values)
+        unit = np.finfo(self._numbering.dtypes[group.result]).eps / 2 if rounded.any() else 0.0
+        units = np.where(rounded, unit, 0.0).astype(REAL).reshape(-1, *[1] * (value.ndim - 1))
+        return value, np.abs(values) * units
+
+    def _take(self, group: UnitGroup, found: Found) -> IntArray:
+        """Let classes take values that are better than theirs; the classes whose users gain by it."""
+        value, bound = found
+        number, rows = group.result, group.rows
+        fresh = ~self.known[number][rows]
+        values, bounds, known = self.value[number], self.bound[number], self.known[number]
+        members = self._numbering.members[number][rows]
+        if fresh.all():
+            values[rows], bounds[rows], known[rows] = value, bound, True
+            return members
+        old, error = values[rows], bounds[rows]
+        axes = tuple(range(1, value.ndim))
+        apart = (contradicts(value, bound, old, error)).any(axis=axes) & ~fresh
+        if apart.any():
+            self.conflicts.update(members[apart].tolist())
+        was_finite = np.isfinite(old) & (error < UNKNOWN)
+        finite = np.isfinite(value) & (bound < UNKNOWN)
+        better = (finite & ~was_finite) | ((finite | ~was_finite) & (bound < 0.5 * error))
+        better[fresh] = True
+        if not better.any():
+            return members[:0]
+        matters = better & ((error > _GOOD * np.abs(old)) | ~was_finite)
+        matters[fresh] = True
+        values[rows] = np.where(better, value, old)
+        bounds[rows] = np.where(better, bound, error)
+        known[rows] = True
+        changed: IntArray = members[matters.any(axis=axes)]
+        return changed

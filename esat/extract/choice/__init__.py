@@ -1,0 +1,1 @@
+"""The choice of one e-node for each class: first selections, local search, integer programming."""

@@ -1,0 +1,1 @@
+"""Predicted seconds of e-nodes, and what they depend on."""

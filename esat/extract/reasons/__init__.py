@@ -1,0 +1,1 @@
+"""Why a program is what it is, told to the user."""

@@ -1,0 +1,1 @@
+"""Gradients, tangents, batches, and what they are taken of."""

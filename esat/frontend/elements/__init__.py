@@ -1,0 +1,1 @@
+"""Functions of elements, and of the elements along axes, under NumPy's names."""

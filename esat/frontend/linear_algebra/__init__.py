@@ -1,0 +1,1 @@
+"""Products, and linear algebra under the names of NumPy and SciPy."""

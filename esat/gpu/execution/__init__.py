@@ -1,0 +1,1 @@
+"""Calls of a program with a device."""

@@ -1,0 +1,1 @@
+"""Kernels for a device, from templates to launches."""

@@ -1,0 +1,1 @@
+"""Whose call it is that a graph was built by, and checks of its arguments."""

@@ -1,0 +1,87 @@
+"""Whose call this is: the user's line, and the function of esat that was called there."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+from pathlib import Path
+from types import FrameType
+
+from esat.errors import CallLine, UserLine
+from esat.graph.scoped import Block, Scoped
+
+PACKAGE = str(Path(__file__).resolve().parents[2])
+
+
+GENERATED = "<esat "
+"""How names of files begin that stand for text that the package wrote."""
+_OWN = (PACKAGE, GENERATED)
+_TRACING = (os.path.join(PACKAGE, "frontend", "tracing"), os.path.join(PACKAGE, "functions"))
+"""Functions that stand between a user's call of NumPy's and ours: messages do not name them."""
+
+
+def is_own(file: str) -> bool:
+    """Whether a file of code is one of the package's, or text that it wrote."""
+    return file.startswith(_OWN)
+
+
+def user_line() -> UserLine | None:
+    """The innermost line on the call stack that is neither esat's own nor a library's, with the function that
+    it called; where all others are libraries', that of the innermost."""
+    frame: FrameType | None = sys._getframe(1)
+    called, of_library = "", None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(_OWN):
+            called = "_" if file.startswith(_TRACING) else frame.f_code.co_name
+        elif of_library is None or not file.startswith(libraries()):
+            line: UserLine = (file, frame.f_lineno)
+            line = line if called.startswith(("_", "<")) else CallLine(line, called)
+            if not file.startswith(libraries()):
+                return line
+            of_library = line
+        frame = frame.f_back
+    return of_library
+
+
+@functools.cache
+def libraries() -> tuple[str, ...]:
+    """How names of files begin that are Python's or of installed libraries."""
+    paths = sysconfig.get_paths()
+    folders = {os.path.join(paths[key], "") for key in ("purelib", "platlib", "stdlib", "platstdlib")}
+    return ("<frozen", "<__array_function__", *sorted(folders))
+
+
+_BUILT_FOR = Scoped[tuple[UserLine | None]]("built_for")
+"""During compilation: the line that new nodes stand for, which is not the line that asked for it."""
+
+
+def built_for(line: UserLine | None) -> Block[tuple[UserLine | None]]:
+    """Let nodes that are built meanwhile have this line, that of what they replace; None where unknown."""
+    return _BUILT_FOR.set((line,))
+
+
+def node_line() -> UserLine | None:
+    """The user's line of a node that is built now."""
+    replaced = _BUILT_FOR.get()
+    return user_line() if replaced is None else replaced[0]
+
+
+def caller() -> str:
+    """The name of the function, method or op that the user's line called, as errors begin: ``"sum: "``.
+
+    Empty where no function of esat was called.
+    """
+    frame, called = sys._getframe(1), None
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        called, frame = frame, frame.f_back  # type: ignore[assignment]
+    if called is None or called.f_code.co_name == "<module>":
+        return ""
+    name = called.f_code.co_name
+    if name == "__call__":
+        name = getattr(called.f_locals.get("self"), "name", "")
+    if not name:
+        return ""
+    return f"{name.strip('_')}: "

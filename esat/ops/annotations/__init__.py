@@ -1,0 +1,1 @@
+"""Ops that compute nothing: assumptions, and what derivatives are taken of."""

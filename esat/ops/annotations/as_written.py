@@ -1,0 +1,42 @@
+"""An operation that optimization leaves as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+
+from esat.base.records import record
+from esat.graph.op import Array, Family, Op, Work
+from esat.graph.types import Type
+from esat.graph.variables import Variable
+
+
+@record(frozen=True, eq=False, repr=False)
+class AsWritten(Op):
+    """Another op, of which rules know nothing: its operands are not regrouped, nor its result equated.
+
+    Attributes
+    ----------
+    op
+        What it computes.
+    """
+
+    op: Op
+    name: str = field(default="as_written", init=False)
+    constructor: str = field(default="AsWritten", init=False)
+    family: Family = field(default=Family.LIBRARY, init=False)
+    host_only: str = field(default="it stands in graphs while they are optimized alone", init=False)
+
+    def properties(self) -> tuple[object, ...]:
+        return (self.op,)
+
+    def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
+        return self.op.infer_types(inputs)
+
+    def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        return self.op.perform(inputs)
+
+    def work(
+        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
+    ) -> Work:
+        return self.op.work(inputs, outputs, itemsizes)

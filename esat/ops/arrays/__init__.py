@@ -1,0 +1,1 @@
+"""Ops that make, view, join and sort arrays."""

@@ -1,0 +1,1 @@
+"""What is known of each elementwise op, and how users define theirs."""

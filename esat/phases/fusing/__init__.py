@@ -1,0 +1,1 @@
+"""Which nodes run together in one kernel."""

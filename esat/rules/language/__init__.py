@@ -1,0 +1,1 @@
+"""Rule files read into records, checked against a signature."""

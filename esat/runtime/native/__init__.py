@@ -1,0 +1,1 @@
+"""Programs as one native function each: their steps, and calls of it."""

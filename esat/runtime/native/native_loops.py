@@ -1,0 +1,184 @@
+"""Loops in native functions: the native steps of the body, once for each step, at places that move on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from esat.codegen.ground.scalar_loops import scalar_loop
+from esat.codegen.native_functions.native_plan import LoopControl, Place, RepeatedSteps, RoutineStep, Step
+from esat.graph import Apply, Constant, Variable
+from esat.ops.loops.record import LoopOp, Scan, While
+from esat.runtime.loop_routine import LoopRoutine
+from esat.runtime.native.native_memory import NativeMemory, NoNativeFormError
+from esat.runtime.native.native_views import NativeView, Shape, contiguous
+
+MOST_AT_ONCE = 1 << 24
+"""Steps of numbers that run without a look at signals: a tenth of a second, where one takes 6 ns."""
+UNLIMITED = 1 << 62
+"""Steps of a loop that nothing limits."""
+
+
+def loop(memory: NativeMemory, node: Apply) -> list[Step]:
+    """A loop: carries are in two places each in turn, or in the rows of the trace of what they are."""
+    return _NativeLoop(memory, node).steps()
+
+
+class _NativeLoop:
+    def __init__(self, memory: NativeMemory, node: Apply) -> None:
+        assert isinstance(node.op, LoopOp)
+        self.memory, self.node, self.op = memory, node, node.op
+        routine = memory.program.routines[node]
+        assert isinstance(routine, LoopRoutine)
+        self.routine = routine
+        self.before: list[Step] = []
+        self.cursors: list[tuple[int, Place, tuple[int, ...]]] = []
+        self.handed: list[tuple[int, Place, int]] = []
+        self.limit, self.count = self._steps()
+
+    def _steps(self) -> tuple[int, Place | None]:
+        """The most steps there are, and where the number is that is known by then only."""
+        if isinstance(self.op, While):
+            return UNLIMITED if self.op.max_steps is None else self.op.max_steps, None
+        control = self.node.inputs[0]
+        known = control.data if isinstance(control, Constant) else self.memory.values.get(control)
+        if known is not None:
+            return max(int(known.item()), 0), None
+        return UNLIMITED, self.memory.view(control).place
+
+    def steps(self) -> list[Step]:
+        """What runs, in order."""
+        printed = self._of_numbers()
+        if printed is not None:
+            return [*self.before, printed]
+        memory, op = self.memory, self.op
+        carries, sequences, invariants = op.split(self.node.inputs[1:])
+        first = [self._in_order(one) for one in carries]
+        rows = [memory.target(one) for one in self.node.outputs[len(self.node.outputs) - len(op.kept) :]]
+        kept = [self._cursor(one) for one in rows]
+        places = [self._carry(number, view, kept) for number, view in enumerate(first)]
+        inputs = [read for read, _ in places]
+        elements = [self._elements(one) for one in sequences]
+        rest = [self._in_order(one) for one in invariants]
+        inputs += [*(place for place, _ in elements), *(view.place for view in rest)]
+        outputs = [written for _, written in places]
+        shapes = [
+            *(view.shape for view in first), *(shape for _, shape in elements), *(view.shape for view in rest)
+        ]  # fmt: skip
+        condition = memory.written(np.zeros(1, np.bool_)) if isinstance(op, While) else None
+        if condition is not None:
+            outputs.append(condition)
+            flag = NativeView(condition, (), (), 1)
+            self.before += memory.move(flag, memory.view(self.node.inputs[0]), np.dtype(np.bool_))
+            for view, one in zip(rows, self.node.outputs[len(self.node.outputs) - len(rows) :], strict=True):
+                self.before += _zeros(memory, one, view)
+        inner = self.routine.native_steps(memory, shapes, inputs, [*outputs, *kept])
+        count = None
+        if isinstance(op, While):
+            count = memory.target(self.node.outputs[op.carries]).place
+        reverse = isinstance(op, Scan) and op.reverse
+        control = LoopControl(tuple(self.handed), self.count, condition, count, reverse)
+        body = RepeatedSteps((self.limit,), tuple(self.cursors), tuple(inner), control)
+        return [*self.before, body, *self._last(first, places, condition)]
+
+    def _of_numbers(self) -> Step | None:
+        """One function with all steps, where they compute numbers; None for other loops, and for those of
+        which nothing tells how many steps they have, or that are too long to be interrupted after them."""
+        op = self.op
+        if not isinstance(op, Scan) or self.count is not None or self.limit > MOST_AT_ONCE:
+            return None
+        code = scalar_loop(op)
+        if code is None:
+            return None
+        carries, sequences, invariants = op.split(self.node.inputs[1:])
+        results = [self.memory.target(one) for one in self.node.outputs]
+        moving = [*map(self._long_enough, sequences), *results[op.carries :]]
+        if op.reverse and self.limit:
+            moving = [
+                replace(view.moved((self.limit - 1) * view.strides[0]), strides=(-view.strides[0],))
+                for view in moving
+            ]
+        views = [
+            *map(self._in_order, carries),
+            *moving[: len(sequences)],
+            *map(self._in_order, invariants),
+            *moving[len(sequences) :],
+            *results[: op.carries],
+        ]
+        strides = (view.byte_strides[0] for view in moving)
+        return RoutineStep(
+            code.address(), tuple(view.place for view in views), integers=(self.limit, *strides)
+        )
+
+    def _long_enough(self, sequence: Variable) -> NativeView:
+        view = self.memory.view(sequence)
+        if view.shape[0] < self.limit:
+            raise NoNativeFormError
+        return view
+
+    def _last(
+        self, first: Sequence[NativeView], places: Sequence[tuple[Place, Place]], condition: Place | None
+    ) -> list[Step]:
+        """Have the last carries, and whether there is a further step, where they are results."""
+        memory, found = self.memory, list[Step]()
+        for output, view, (read, _) in zip(self.node.outputs, first, places, strict=False):
+            found += _copied(memory, output, NativeView(read, view.shape, view.strides, view.itemsize))
+        if condition is not None:
+            goes_on = self.node.outputs[self.op.carries + 1]
+            found += _copied(memory, goes_on, NativeView(condition, (), (), 1))
+        return found
+
+    def _in_order(self, variable: Variable) -> NativeView:
+        view, steps = self.memory.in_order(variable)
+        self.before += steps
+        return view.reshaped(view.shape)
+
+    def _cursor(self, view: NativeView) -> Place:
+        """A place that moves along the first axis."""
+        number = self.memory.choice()
+        self.cursors.append((number, view.place, (view.byte_strides[0],)))
+        return Place("chosen", number)
+
+    def _carry(self, number: int, first: NativeView, kept: Sequence[Place]) -> tuple[Place, Place]:
+        """Where a carry is read, and where the next one is written."""
+        memory, outputs = self.memory, self.op.body.outputs
+        read = memory.choice()
+        traced = [place for place, one in enumerate(self.op.kept) if one is outputs[number]]
+        if traced:
+            written = kept[traced[0]]
+            self.handed.append((read, first.place, written.number))
+            return Place("chosen", read), written
+        dtype = self.node.outputs[number].tensor_type.numpy_dtype
+        other = memory.choice()
+        pair = [memory.scratch(first.shape, dtype) for _ in range(2)]
+        self.before += memory.move(pair[0], first, dtype)
+        self.handed.append((read, pair[0].place, other))
+        self.handed.append((other, pair[1].place, read))
+        return Place("chosen", read), Place("chosen", other)
+
+    def _elements(self, variable: Variable) -> tuple[Place, Shape]:
+        view = self.memory.view(variable)
+        inner = NativeView(view.place, view.shape[1:], view.strides[1:], view.itemsize)
+        if not inner.is_contiguous:
+            view = self._in_order(variable)
+        if self.count is None and view.shape[0] < self.limit and isinstance(self.op, Scan):
+            raise NoNativeFormError
+        return self._cursor(view), view.shape[1:]
+
+
+def _copied(memory: NativeMemory, output: Variable, source: NativeView) -> list[Step]:
+    target = memory.target(output)
+    count = max(1, source.size)
+    flat = [NativeView(one.place, (count,), contiguous((count,)), one.itemsize) for one in (target, source)]
+    if not source.size:
+        return []
+    return memory.move(NativeView(flat[0].place, (count,), (1,), source.itemsize, alone=True), flat[1],
+                       output.tensor_type.numpy_dtype)  # fmt: skip
+
+
+def _zeros(memory: NativeMemory, variable: Variable, view: NativeView) -> list[Step]:
+    dtype = variable.tensor_type.numpy_dtype
+    zero = NativeView(memory.fixed(np.zeros(1, dtype)), (1,) * len(view.shape), (), dtype.itemsize)
+    return memory.move(view, zero.reshaped(zero.shape).stretched(view.shape), dtype)

@@ -1,0 +1,1 @@
+"""Programs as one Python function each: the driver, printed."""

@@ -1,0 +1,1 @@
+"""What is done beside compiling and running: comparing, calibrating, drawing, trying rules."""
