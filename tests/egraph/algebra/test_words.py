@@ -93,3 +93,22 @@ def test_values_of_offers_are_right(dtype, rows, inner, columns) -> None:
     for got, want in zip(function(*values), expected, strict=True):
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=10 * tolerance)
+
+
+ROWS_AND_COLUMNS = {
+    "products of one element": lambda r, s, c, d: (c @ r) @ d + (d @ r) @ c + (c @ s) @ d,
+    "sums of them": lambda r, s, c, d: (0.5 * c @ s + d @ r) @ (c + d) + (d @ r) @ c,
+    "elements": lambda r, s, c, d: r @ (c @ (r @ d)) + r @ (d @ (s @ c)),
+    "one row": lambda r, s, c, d: r @ (c @ s + d @ s) + r @ (c @ s),
+}
+
+
+@pytest.mark.parametrize("name", ROWS_AND_COLUMNS)
+def test_products_of_rows_and_columns(name: str) -> None:
+    """The product of a row and a column has one element, and is typed as such."""
+    shapes = ((1, 3), (1, 3), (3, 1), (3, 1))
+    inputs = [esat.tensor(f"x{place}", shape=shape) for place, shape in enumerate(shapes)]
+    f = esat.compile(esat.Graph(inputs, ROWS_AND_COLUMNS[name](*inputs)))
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=shape) for shape in shapes]
+    np.testing.assert_allclose(f(*values), ROWS_AND_COLUMNS[name](*values), rtol=1e-13)

@@ -27,6 +27,7 @@ from esat.egraph.algebra.finite_fields.coded import CONTRACT, PRODUCT, SHUFFLE, 
 from esat.egraph.algebra.finite_fields.coding import ranks_of
 from esat.egraph.algebra.finite_fields.fingerprints import Fingerprints
 from esat.egraph.algebra.finite_fields.reading import UNKNOWN, Integers
+from esat.egraph.language.terms import SCALAR
 from esat.graph.types import DTYPES
 from esat.rules.language.macros import permutation_axes, permutation_word
 
@@ -326,5 +327,7 @@ class MatrixTerms:
 
 
 def _word(rows: int, columns: int) -> int:
-    """The broadcast word of a matrix."""
+    """The broadcast word of a matrix, whose axes of size 1 have no length of a name."""
+    if rows == columns == UNKNOWN:
+        return SCALAR
     return 1 << _MATRIX | (rows == UNKNOWN) | (columns == UNKNOWN) << 1
