@@ -97,7 +97,7 @@ def html_text(graph: Any) -> str:
         parts.append(("profile", "Profile", _preformatted(text)))
     links = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in parts)
     sections = "".join(f'<section id="{key}"><h2>{title}</h2>{body}</section>' for key, title, body in parts)
-    heading = markup(repr(graph))
+    heading = markup(getattr(profile, "message", "") or repr(graph))
     style, library, script = (
         (_ASSETS / name).read_text(encoding="utf-8") for name in ("page.css", "d3-zoom.min.js", "page.js")
     )

@@ -116,6 +116,10 @@ field.addEventListener("keydown", (event) => {
 
 // ---- dark mode
 
-const dark = (on) => document.documentElement.classList.toggle("dark", on);
+const button = document.querySelector("#dark");
+const dark = (on) => {
+  document.documentElement.classList.toggle("dark", on);
+  button.textContent = on ? "light" : "dark";
+};
 dark(window.matchMedia("(prefers-color-scheme: dark)").matches);
-document.querySelector("#dark").onclick = () => dark(!document.documentElement.classList.contains("dark"));
+button.onclick = () => dark(!document.documentElement.classList.contains("dark"));
