@@ -19,6 +19,7 @@ from esat.ops.linalg.factor import CHOLESKY_PULLBACK
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
 from esat.ops.linalg.inverse import COFACTORS, TriangularInverse
 from esat.ops.linalg.normal import NORMAL_PRODUCT
+from esat.ops.linalg.packed_factors import PACKED_LU, PackedSolve
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import SemidefiniteSolve
@@ -379,6 +380,10 @@ def row_blocks(a, b):
 LIBRARY["solve_semidefinite"] = (
     lambda a, b: SemidefiniteSolve()(a @ a.T, b),
     lambda a, b: np.linalg.solve(a @ a.T, b),
+)
+LIBRARY["packed_solve"] = (
+    lambda a, b: PackedSolve(transpose=False)(PACKED_LU(a), b),
+    lambda a, b: np.linalg.solve(a, b),  # noqa: PLW0108 - as the others here
 )
 LIBRARY["whiten"] = (
     lambda a, b: WHITEN(a @ a.T, b),

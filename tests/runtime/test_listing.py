@@ -8,6 +8,7 @@ import esat
 from esat.codegen.ground.draws import DrawLine, IntegersLine
 from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
 from esat.codegen.ground.machine_text import HostFunction
+from esat.codegen.ground.scalar_loops import ScalarLoop
 from esat.codegen.matmul.looped_systems import LoopedSystem
 from esat.codegen.matmul.unrolled_products import UnrolledProduct
 from esat.codegen.matmul.unrolled_systems import UnrolledSystem
@@ -106,6 +107,7 @@ def test_loops_conditions_and_shared_variables_are_shown():
         SortedSearch("left", "float64"),
         DrawLine("normal"),
         IntegersLine(),
+        ScalarLoop(1, 1, 0, (("mul", (0, 1)), ("add", (2, 0))), (3, 2)),
     ],
     ids=lambda function: type(function).__name__,
 )
@@ -113,5 +115,6 @@ def test_every_generated_function_has_a_text(function):
     assert " @run(" in function.text()
     assert set(HostFunction.__subclasses__()) == {
         *(UnrolledProduct, UnrolledSystem, LoopedSystem, RunningLine, SortedSearch, DrawLine, IntegersLine),
+        ScalarLoop,
         StableSort,  # NumPy's
     }

@@ -60,7 +60,7 @@ CALLED = {
     ),
     "einsum by element": (
         lambda x, y: esat.einsum("i,i->i", x, y), (2,), (3,),
-        "einsum: mul(shape (2,), shape (3,)): sizes [2, 3]",
+        "einsum: mul(shape (2,), shape (3,)): sizes 2 and 3",
     ),
     "a batch": (
         lambda x, y: x @ y, (2, 3, 4), (3, 4, 2),
@@ -70,8 +70,8 @@ CALLED = {
     "two vectors": (lambda x, y: x @ y, (4,), (5,), "matmul(shape (4,), shape (5,)): inner sizes 4 and 5"),
     "dot": (esat.dot, (3, 4), (5, 2), "dot: matmul(shape (3, 4), shape (5, 2)): inner sizes 4 and 5"),
     "inner": (esat.inner, (3, 4), (2, 5), "inner: matmul(shape (3, 4), shape (5, 2)): inner sizes 4 and 5"),
-    "vecdot": (esat.vecdot, (3, 4), (3, 5), "vecdot: mul(shape (3, 4), shape (3, 5)): sizes [4, 5]"),
-    "a row": (lambda x, y: x + y, (3, 4), (5,), "add(shape (3, 4), shape (5,)): sizes [4, 5]"),
+    "vecdot": (esat.vecdot, (3, 4), (3, 5), "vecdot: mul(shape (3, 4), shape (3, 5)): sizes 4 and 5"),
+    "a row": (lambda x, y: x + y, (3, 4), (5,), "add(shape (3, 4), shape (5,)): sizes 4 and 5"),
 }  # fmt: skip
 
 

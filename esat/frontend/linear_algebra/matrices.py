@@ -49,6 +49,10 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Variable:
     ShapeError
         When the size of the axis is not 3; at run time, where it was not known.
     """
+    for operand in map(as_variable, (x1, x2)):
+        shape = operand.tensor_type.shape
+        if -len(shape) <= axis < len(shape) and shape[axis] == 2:
+            raise ShapeError(describe("cross", [operand.type], "vectors have 2 elements, not 3"))
     return linear.cross(x1, x2, axis=axis)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from base.native import subset
 from hypothesis import given
 from hypothesis import strategies as st
-from native import subset
 
 from esat.base.native import Library, library, translate
 from esat.base.storage import DiskStore

@@ -28,6 +28,7 @@ from esat.ops.inference.vectors import make_vector
 from esat.ops.linalg.factor import CHOLESKY_PULLBACK
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER, MatrixFunction
 from esat.ops.linalg.inverse import TriangularInverse
+from esat.ops.linalg.packed_factors import PACKED_LU, PackedSolve
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
 from esat.ops.linalg.solve import SemidefiniteSolve
@@ -38,7 +39,7 @@ from esat.ops.random.variable import RandomVariable
 from esat.ops.sparse.record import SparseOp
 from esat.ops.table import ELEMENTWISE
 
-from .elementwise.samples import ONCE, ranges
+from ..elementwise.samples import ONCE, ranges
 
 COUNT = 3
 rng = np.random.default_rng(5)
@@ -149,6 +150,7 @@ CASES = {
     "solve": (LA.solve, [spd(3), real(3, 2)]),
     "solve, semidefinite": (SemidefiniteSolve(), [spd(3), real(3, 2)]),
     "whiten": (WHITEN, [spd(3), real(3, 2)]),
+    "packed_solve": (lambda b: PackedSolve()(PACKED_LU(spd(3)), b), [real(3, 2)]),
     "solve, a vector": (LA.solve, [spd(3), real(3)]),
     "solve_triangular": (lambda a, b: LA.solve_triangular(a, b, lower=True), [spd(3), real(3, 2)]),
     "cho_solve": (lambda a, b: LA.cho_solve((LA.cholesky(a), True), b), [spd(3), real(3)]),
@@ -357,8 +359,9 @@ def _kinds():
 def test_every_op_has_rules_of_its_own():
     """None is applied to the elements of a batch in turn for want of a rule, or has no say in derivatives."""
     without = {kind.__name__ for kind in _kinds() if kind.batch is Op.batch or kind.vjp is Op.vjp}
-    # Sizes: those of a batch are its other axes, and results of several sizes make no batch.
-    assert without == {"ShapeI", "ARange", "DiagonalMatrix", "RepeatedPlaces"}
+    # Sizes: those of a batch are its other axes, and results of several sizes make no batch. Packed factors
+    # come from rules, which see graphs that are differentiated already.
+    assert without == {"ShapeI", "ARange", "DiagonalMatrix", "RepeatedPlaces", "PackedLU"}
 
 
 def test_every_op_is_among_the_cases():

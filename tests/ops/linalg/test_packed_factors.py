@@ -75,7 +75,7 @@ def test_the_gradient_of_a_system_takes_its_factors():
     np.testing.assert_allclose(value, solution @ solution, rtol=1e-12)
     np.testing.assert_allclose(by_sides, back, rtol=1e-10)
     np.testing.assert_allclose(by_matrix, -np.outer(back, solution), rtol=1e-9, atol=1e-14)
-    assert "PackedLU" in str(function.explain())
+    assert "packed_lu" in str(function.explain())
 
 
 @pytest.mark.parametrize("mode", ["debug", "strict", "greedy", "fast_compile"])

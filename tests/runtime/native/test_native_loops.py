@@ -68,6 +68,11 @@ def test_a_loop_among_what_needs_python_is_native():
 def test_the_native_text_shows_the_loop():
     run = compiled(decayed, esat.vector("x"))
     run(X)
+    assert "phi double" in run.source()  # what numbers are handed on
+    x, w = esat.vector("x"), esat.matrix("w")
+    turned = esat.scan(lambda y, v: (esat.tanh(w @ y) + v, None), np.ones(3), x)[0]
+    run = esat.compile(esat.Graph([x, w], [turned]))
+    run(X, np.eye(3))
     assert "for index in range(500):" in run.source()
     root = esat.compile(esat.Graph([a := esat.scalar("a")], esat.while_loop(
         lambda x: abs(x * x - a) > 1e-9, lambda x: (x + a / x) / 2.0, a)))  # fmt: skip
