@@ -1,5 +1,7 @@
 """Loops of Python's in traced functions that become one op where their iterations are shown equal."""
 
+import ast
+import linecache
 import pickle
 
 import numpy as np
@@ -431,3 +433,26 @@ def test_errors_tell_the_step():
         bad = x.copy()
         bad[list(places)] = -1.0
         assert raised(function, bad.copy(), 30) == raised(rooted, bad.copy(), 30)
+
+
+def test_loops_of_notebooks_are_rolled():
+    """IPython compiles each statement of a cell by itself, and keeps the text of the cell."""
+    cell = """import numpy as np
+import esat
+
+def filtered(level, x):
+    y, rows = 0.0, np.empty_like(x)
+    for t in range(len(x)):
+        y = level * y + x[t]
+        rows[t] = y
+    return rows
+"""
+    name = "<ipython-input-1-of-test>"
+    linecache.cache[name] = len(cell), None, cell.splitlines(keepends=True), name
+    namespace = {"__name__": "__main__"}
+    for statement in ast.parse(cell).body:
+        exec(compile(ast.Module([statement], []), name, "exec"), namespace)
+    x = rng.standard_normal(300)
+    compiled = esat.jit(namespace["filtered"])
+    np.testing.assert_allclose(compiled(0.7, x), namespace["filtered"](0.7, x), rtol=1e-13)
+    assert "of 300 steps, is one op" in str(compiled.explain())

@@ -231,16 +231,22 @@ def _statement_at(file: str, text: str, line: int) -> int | None:
 def _compiled(
     file: str, text: str, statement: int, flags: int
 ) -> list[tuple[types.CodeType, types.CodeType]]:
-    """All code in a statement of a module, as it is and with the questions."""
+    """All code in a statement of a module, as it is and with the questions.
+
+    IPython compiles each statement of a cell without what others import, and so both ways are tried.
+    """
     lines, imported = _statements(file, text)
     first, last = lines[statement]
     chosen = "".join(text.splitlines(keepends=True)[first - 1 : last])
-    node = ast.increment_lineno(ast.parse(chosen, file), first - 1)
-    imports: ast.stmt = ast.Import([ast.alias(name) for name in imported], lineno=1, col_offset=0)
-    node.body[:0] = [ast.fix_missing_locations(imports)] if imported else []
-    plain = compile(node, file, "exec", flags, dont_inherit=True)
-    changed = compile(_Asking().visit(node), file, "exec", flags, dont_inherit=True)
-    return list(zip(_codes(plain), _codes(changed), strict=True))
+    pairs: list[tuple[types.CodeType, types.CodeType]] = []
+    for names in (imported, []) if imported else ([],):
+        node = ast.increment_lineno(ast.parse(chosen, file), first - 1)
+        imports: ast.stmt = ast.Import([ast.alias(name) for name in names], lineno=1, col_offset=0)
+        node.body[:0] = [ast.fix_missing_locations(imports)] if names else []
+        plain = compile(node, file, "exec", flags, dont_inherit=True)
+        changed = compile(_Asking().visit(node), file, "exec", flags, dont_inherit=True)
+        pairs += zip(_codes(plain), _codes(changed), strict=True)
+    return pairs
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
