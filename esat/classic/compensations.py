@@ -23,7 +23,7 @@ Arithmetic whose result is rounded to a whole number stays, too: its last bit de
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from hashlib import blake2b
 
@@ -45,10 +45,10 @@ _ROUNDING = ("floor", "ceil", "trunc", "rint", "floor_div", "mod", "fmod")
 
 def keep_compensations(graph: FunctionGraph) -> None:
     """Hide the arithmetic of error-free transformations, and of what is rounded to whole numbers."""
-    kept = {part for node in graph.apply_nodes if _makes_whole(node) for part in _rounded(node)}
+    _keep_rounded(graph)
     subtracts_again = {node for node in graph.apply_nodes if _subtracts_again(node)}
     residues = _residues(graph) if subtracts_again else {}
-    kept |= {part for node in subtracts_again if _rounds(node) for part in _arithmetic_below(node, 1)}
+    kept = {part for node in subtracts_again if _rounds(node) for part in _arithmetic_below(node, 1)}
     for node in graph.apply_nodes if subtracts_again else ():
         if _is_sum(node) and residues[node.outputs[0]] == 0 and node.inputs[0] is not node.inputs[1]:
             below = set(_arithmetic_below(node))
@@ -56,9 +56,14 @@ def keep_compensations(graph: FunctionGraph) -> None:
                 kept |= below
     for node in graph.toposort():
         if node in kept:
-            hidden = AsWritten(node.op).make_node(*node.inputs)
-            hidden.where = node.where
-            graph.replace(node.outputs[0], hidden.outputs[0], "keep_compensations")
+            graph.replace(node.outputs[0], _hidden(node, node.inputs), "keep_compensations")
+
+
+def _hidden(node: Apply, inputs: Sequence[Variable]) -> Variable:
+    """What a node computes of some inputs, hidden from rules."""
+    hidden = AsWritten(node.op).make_node(*inputs)
+    hidden.where = node.where
+    return hidden.outputs[0]
 
 
 def release_compensations(graph: FunctionGraph) -> None:
@@ -82,19 +87,50 @@ def _makes_whole(node: Apply) -> bool:
     return node.op.name in _ROUNDING and node.outputs[0].tensor_type.kind == "f"
 
 
-def _rounded(node: Apply) -> Iterator[Apply]:
-    """The arithmetic that computes what a node rounds, also of elements that are chosen and moved before."""
-    pending, seen = [node], {node}
+def _keep_rounded(graph: FunctionGraph) -> None:
+    """Hide arithmetic where its result is rounded, also after elements of it were chosen and moved.
+
+    What else reads such a result reads the node as it was, which rules see.
+    """
+    found: dict[Variable, Variable] = {}
+    for node in graph.toposort():
+        if _makes_whole(node):
+            for place, operand in enumerate(node.inputs):
+                kept = _as_written(operand, found)
+                if kept is not operand:
+                    graph.change_input((node, place), kept, "keep_compensations")
+
+
+def _as_written(variable: Variable, found: dict[Variable, Variable]) -> Variable:
+    """A value whose arithmetic is hidden, down to what neither is that nor chooses or moves elements."""
+    pending = [variable]
     while pending:
-        for operand in pending.pop().inputs:
-            below = operand.owner
-            if below is None or below in seen:
-                continue
-            seen.add(below)
-            if below.op.name in _ARITHMETIC:
-                yield from _arithmetic_below(below)
-            elif below.op.name in _CHOOSING or below.op.family in (Family.VIEW, Family.INDEX):
-                pending.append(below)
+        one = pending[-1]
+        node = one.owner
+        is_arithmetic = node is not None and node.op.name in _ARITHMETIC
+        if node is None or one in found or not (is_arithmetic or _chooses(node)):
+            found.setdefault(one, one)
+            pending.pop()
+            continue
+        below = [operand for operand in node.inputs if operand not in found]
+        pending += below
+        if below:
+            continue
+        inputs = [found[operand] for operand in node.inputs]
+        if is_arithmetic:
+            found[one] = _hidden(node, inputs)
+        elif all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
+            found[one] = one
+        else:
+            made = node.op.make_node(*inputs)
+            made.where = node.where
+            found[one] = next(new for new, old in zip(made.outputs, node.outputs, strict=True) if old is one)
+        pending.pop()
+    return found[variable]
+
+
+def _chooses(node: Apply) -> bool:
+    return node.op.name in _CHOOSING or node.op.family in (Family.VIEW, Family.INDEX)
 
 
 def _subtracts_again(node: Apply) -> bool:

@@ -383,7 +383,7 @@ LIBRARY["solve_semidefinite"] = (
 )
 LIBRARY["packed_solve"] = (
     lambda a, b: PackedSolve(transpose=False)(PACKED_LU(a), b),
-    lambda a, b: np.linalg.solve(a, b),  # noqa: PLW0108 - as the others here
+    np.linalg.solve,
 )
 LIBRARY["whiten"] = (
     lambda a, b: WHITEN(a @ a.T, b),

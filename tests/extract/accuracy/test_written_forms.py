@@ -219,3 +219,15 @@ def test_what_is_rounded_to_whole_numbers(name, mode):
         random = np.random.default_rng(seed)
         values = np.round(random.uniform(0.1, 1.0, size=9), 2) * random.choice([1.0, 0.7, 3.1])
         np.testing.assert_array_equal(f(values), ROUNDED[name](np, values))
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "greedy"])
+def test_what_else_reads_a_rounded_value_is_as_accurate_as_alone(mode):
+    x = esat.vector("x")
+    step = esat.sqrt(x + 1) - esat.sqrt(x)
+    values = np.array([1e15, 3.0])
+    alone = esat.compile(esat.Graph([x], step), mode)(values)
+    beside, whole = esat.compile(esat.Graph([x], [step, esat.floor(step * 10)]), mode)(values)
+    np.testing.assert_array_equal(beside, alone)
+    np.testing.assert_allclose(beside[0], 1.5811388300841893e-08, rtol=1e-14)
+    np.testing.assert_array_equal(whole, np.floor((np.sqrt(values + 1) - np.sqrt(values)) * 10))
