@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Without what setuptools says of editable installations.
+INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo wheel test lint docs doctest browser-check wheel-check kernels bench bench-peers gpu-build-check \
 	gpu-check gpu-bench gpu-carry clean
@@ -73,23 +75,23 @@ gpu-carry: $(VENV)/.test
 $(VENV)/.created: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "esat needs Python 3.11 or newer; call make with PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(INSTALL) --upgrade pip
 	touch $@
 
 $(VENV)/.examples: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples]'
+	$(INSTALL) --editable '.[examples]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples,test]'
+	$(INSTALL) --editable '.[examples,test]'
 	touch $@
 
 $(VENV)/.gpu: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[examples,gpu,test]' nvidia-cuda-nvdisasm
+	$(INSTALL) --editable '.[examples,gpu,test]' nvidia-cuda-nvdisasm
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . matplotlib
+	$(INSTALL) --editable . matplotlib
 	touch $@
 
 .docs-env/.created: pyproject.toml
