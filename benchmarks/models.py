@@ -7,35 +7,31 @@ differentiates and compiles it in a process of its own environment, on one proce
 NumPy's, the derivative in one direction with central differences, before anything is timed. Calls are
 interleaved: each round times every contender once; what counts is the median over the rounds. A ratio is a
 peer's time by ours. Beside it stands what esat predicts a call takes. ``--steps`` adds what runs step by step
-through Python and what each step takes, ``--start`` the seconds from the model's first op to its first
-result: in a new process that finds nothing on disk, and in one that finds what the first left there.
+through Python and what each step takes, ``--start`` the processor seconds of a process up to its first
+result: of one that finds nothing on disk, and of one that finds what the first left there.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import math
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from benchmarks.peers.client import ROOT
 from benchmarks.peers.contenders import OURS
 from benchmarks.peers.environments import interpreter_of
 from benchmarks.peers.esat_contender import differentiated
 from benchmarks.peers.match import Contest, Settings
 from benchmarks.peers.model_cases import MODELS, Model
 from benchmarks.peers.record import Record, geometric_mean
-from esat.base.storage.store import DIRECTORY_VARIABLE
+from benchmarks.peers.starts import started
 from esat.extract.prices.cost import CostModel
 from esat.extract.prices.machine import machine_profile
 from esat.phases.fusing.price import plan_seconds
@@ -46,13 +42,6 @@ HAND = "handwritten"
 PEERS = ("jax", "pytensor", HAND)
 LIBRARIES = PEERS[:2]
 SETTINGS = Settings(rounds=15, seconds=0.02)
-_START = """
-import sys, time, json
-import numpy as np
-from benchmarks.peers.worker import Worker
-worker = Worker(sys.argv[1])
-print(json.dumps(worker.prepare(sys.argv[2], int(sys.argv[3]), "float64")["seconds"]))
-"""
 
 
 @dataclass(frozen=True)
@@ -86,34 +75,6 @@ class Row:
 def predicted_seconds(function: Executable, model: Model) -> float:
     """What the cost model says that a call takes."""
     return plan_seconds(function.steps, CostModel(machine_profile()))
-
-
-def started(contender: str, interpreter: Path, model: Model) -> tuple[float, float] | None:
-    """Seconds to the first result with nothing on disk, and with what that left; None where it failed."""
-    found = []
-    with tempfile.TemporaryDirectory() as directory:
-        own = {
-            DIRECTORY_VARIABLE: directory,
-            "PYTENSOR_FLAGS": f"base_compiledir={directory}",
-            "NUMBA_CACHE_DIR": directory,
-            "JAX_COMPILATION_CACHE_DIR": directory,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        }
-        command = [str(interpreter), "-c", _START, contender, model.name, str(model.size)]
-        for _ in range(2):
-            run = subprocess.run(
-                command,
-                cwd=ROOT,
-                env={**os.environ, **own},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if run.returncode:
-                return None
-            found.append(float(json.loads(run.stdout.splitlines()[-1])))
-    return found[0], found[1]
 
 
 def steps_report(function: Executable, model: Model) -> list[str]:
@@ -182,9 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             start: dict[str, tuple[float, float]] = {}
             for name in (one for one in present if options.start and one != HAND):
-                times = started(name, present[name], model)
-                if times is not None:
-                    start[name] = times
+                with contextlib.suppress(subprocess.CalledProcessError):  # its note says why
+                    start[name] = started(name, present[name], model, model.size)
             record = contest.play(model, model.size, "float64")
             function = differentiated(model, "float64")
             rows.append(Row(record, predicted_seconds(function, model), start))

@@ -51,12 +51,12 @@ class ModelNamespace:
         return esat.linalg.slogdet(matrix)[1]
 
 
-def differentiated(model: Model, dtype: str) -> Executable:
+def differentiated(model: Model, dtype: str, mode: str = "fast_run") -> Executable:
     """A model's log-density and its gradients, compiled."""
     inputs = [esat.tensor(f"x{place}", shape=shape, dtype=dtype) for place, shape in enumerate(model.shapes)]
     density = model.density(ModelNamespace, *inputs)
     graph = esat.Graph(inputs, [density, *esat.grad(density, inputs)])
-    compiled: Executable = esat.compile(graph)
+    compiled: Executable = esat.compile(graph, mode=mode)
     return compiled
 
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.peers.cases import Case
-from benchmarks.peers.esat_contender import VERSION, executable
+from benchmarks.peers.esat_contender import VERSION, differentiated, executable
+from benchmarks.peers.model_cases import Model
 
 __all__ = ["VERSION", "prepare"]
 
 
-def prepare(case: Case, dtype: str) -> Callable[..., Any]:
-    return executable(case, dtype, mode="greedy")
+def prepare(case: Case | Model, dtype: str) -> Callable[..., Any]:
+    compiled = differentiated if isinstance(case, Model) else executable
+    return compiled(case, dtype, mode="greedy")

@@ -4,7 +4,8 @@
 ``0,1``; none for any. Requests and answers:
 
 ==============================================  ========================================================
-``{"do": "prepare", case, size, dtype}``        ``{"error": largest error, "seconds": of the first call}``
+``{"do": "prepare", case, size, dtype}``        ``{"error": largest error, "seconds": of the first call,
+                                                "processor": its processor time}``
 ``{"do": "time", "count": calls, by_hand}``     ``{"seconds": of one call, on average, "processor": its
                                                 processor time}``; of the form by hand, if told
 ``{"do": "measure", "what": "copy", ...}``      ``{"rate": ...}``, see ``machine``
@@ -53,7 +54,7 @@ class Worker:
     def prepare(self, case: str, size: int, dtype: str) -> dict[str, Any]:
         """Compile a case, make its arrays and compare its results with NumPy's in float64."""
         chosen = _CASES[case].at(size)
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         if (chosen, dtype) not in self._prepared:
             self._prepared[chosen, dtype] = self.module.prepare(chosen, dtype)
         self._function = self._prepared[chosen, dtype]
@@ -61,14 +62,15 @@ class Worker:
         self._arrays = ()
         arrays = chosen.arrays(size, dtype)
         results = self._function(*arrays)
-        seconds = time.perf_counter() - start
+        seconds, processor = time.perf_counter() - start, time.process_time() - busy
         found = [np.asarray(one) for one in (results if isinstance(results, (tuple, list)) else (results,))]
         error = _error(chosen, found, [array.astype(np.float64) for array in arrays])
         dtypes = sorted({str(one.dtype) for one in found})
         moved = sum(array.nbytes for array in (*arrays, *found))
         self._arrays = arrays
         gc.collect()
-        return {"error": error, "seconds": seconds, "dtypes": dtypes, "bytes": moved}
+        times = {"seconds": seconds, "processor": processor}
+        return {"error": error, **times, "dtypes": dtypes, "bytes": moved}
 
     def time(self, count: int, by_hand: bool = False) -> dict[str, Any]:
         """The mean time of ``count`` calls, after one that warms the caches where calls are short."""
