@@ -1,8 +1,8 @@
 """Rules: the `.egg` files, their reader, the text macros, and the signature they are checked against.
 
 `read_rules` turns a file into immutable `Rule` records, `esat.rules.language.rule_signature.check` checks
-them against a `Signature`; `esat.egraph.preparation.rule_compiler` compiles them for the e-graph. The laws
-of rule writing are in README.md.
+them against a `Signature`; `esat.egraph.preparation.rule_compiler` compiles them for the e-graph. How to
+write rules is in README.md.
 
 For users: `load(path_or_text)`, `add(text)`, `remove(name)`, `list(query)`, `show(name)`, and `check`,
 which tries rules on samples. That one lives in `esat.tools.soundness`, and what admits texts in

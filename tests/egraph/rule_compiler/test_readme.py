@@ -1,4 +1,4 @@
-"""The examples of the laws of rule writing read, compile, and say what the laws say of them."""
+"""The examples in the guidelines for rules can be read and compiled, and do what the guidelines say."""
 
 from __future__ import annotations
 
