@@ -7,12 +7,12 @@ text of a guard asks whether arguments are that, and lists their leaves.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from esat.frontend.tracing.trees import Structure
+from esat.frontend.tracing.trees import Exact, Structure
 from esat.frontend.tracing.values.conditions import NumberCondition
 from esat.frontend.tracing.values.layouts import layout_key
 
@@ -41,8 +41,7 @@ def guard_for(
 
     Returns
     -------
-    None where there are keywords, or something in the structure that takes more than a look: objects,
-    values that are parts of programs other than None and booleans.
+    None where there are keywords, or something in the structure that takes more than a look: objects.
     """
     arguments, keywords = structure[2]
     text = _Text(known)
@@ -77,7 +76,7 @@ class _Text:
 
     def __init__(self, known: Mapping[int, Any]) -> None:
         self.known = known
-        self.names: dict[str, Any] = {"ndarray": np.ndarray, "layout_key": layout_key}
+        self.names: dict[str, Any] = {"ndarray": np.ndarray, "layout_key": layout_key, "exact": Exact}
         self.lines: list[str] = []
         self.leaves: list[str] = []
 
@@ -99,9 +98,8 @@ class _Text:
         if tag == "scalar":
             self._unless(f"type({value}) is {self._name(np.dtype(structure[1]).type)}")
             return self._asked_number(value)
-        if tag == "static" and (structure[2] is None or isinstance(structure[2], bool)):
-            self._unless(f"{value} is {structure[2]}")
-            return True
+        if tag == "static":
+            return self._asked_part(value, structure[1], structure[2])
         keys = _keys(structure)
         if keys is None:
             return False
@@ -115,6 +113,17 @@ class _Text:
             self.lines.append(f"{inner} = {value}[{key!r}]")
             if not self.asked(inner, part):
                 return False
+        return True
+
+    def _asked_part(self, value: str, kind: type[Any], part: Any) -> bool:
+        """Add the question whether a value is one that is part of the program."""
+        if part is None or isinstance(part, bool | FunctionType | type):
+            self._unless(f"{value} is {self._name(part)}")
+        elif isinstance(part, int | str | Exact):
+            given = f"exact({value})" if isinstance(part, Exact) else value
+            self._unless(f"type({value}) is {self._name(kind)} and {given} == {self._name(part)}")
+        else:
+            return False
         return True
 
     def _asked_number(self, value: str) -> bool:

@@ -383,7 +383,7 @@ class Jitted(Generic[P, R]):
         program: Specialization,
     ) -> None:
         """Let calls of this structure be known by code that is written for it."""
-        if self._static or len(guards) == MOST_GUARDS:
+        if len(guards) == MOST_GUARDS:
             return
         arrays_alone = program.direct and all(part[0] == "array" for part in leaf_structures(structure))
         if not (arrays_alone and self._use is not None and not known):

@@ -176,6 +176,7 @@ CODEGEN = (
     "matmul",
     "lowering",
     "compile",
+    "small_loops",
     "rowwise",
     "routines",
     "native_functions",

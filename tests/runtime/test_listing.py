@@ -8,10 +8,10 @@ import esat
 from esat.codegen.ground.draws import DrawLine, IntegersLine
 from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
 from esat.codegen.ground.machine_text import HostFunction
-from esat.codegen.ground.scalar_loops import ScalarLoop
 from esat.codegen.matmul.looped_systems import LoopedSystem
 from esat.codegen.matmul.unrolled_products import UnrolledProduct
 from esat.codegen.matmul.unrolled_systems import UnrolledSystem
+from esat.codegen.small_loops.scalar_loops import ScalarLoop
 from esat.runtime.native import direct
 
 A, B = esat.matrix("a"), esat.matrix("b")
@@ -107,7 +107,15 @@ def test_loops_conditions_and_shared_variables_are_shown():
         SortedSearch("left", "float64"),
         DrawLine("normal"),
         IntegersLine(),
-        ScalarLoop(1, 1, 0, (("mul", (0, 1)), ("add", (2, 0))), (3, 2)),
+        ScalarLoop(
+            1,
+            1,
+            (("%input0_0",), ("%input1_0",)),
+            (("%value0",), ("%input0_0",)),
+            ("float64", "float64", "float64", "float64"),
+            ("  %value0 = fmul double %input0_0, %input1_0",),
+            "",
+        ),
     ],
     ids=lambda function: type(function).__name__,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -75,19 +76,32 @@ def _store() -> DiskStore:
     return DiskStore(default_directory(), "native")
 
 
-def compiled(text: str) -> int:
+def compiled(text: str, version: str = "", linked: Callable[[], Iterable[Any]] = tuple) -> int:
     """The address of the function ``run`` of a module of LLVM's text; its code stays.
 
     Machine code is kept on disk: to make it takes LLVM five milliseconds at least, to load it one.
+
+    Parameters
+    ----------
+    version
+        Of what is linked.
+    linked
+        Gives modules with functions that this one calls, when the code is to be made.
     """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     store = _store()
-    version = ".".join(map(str, binding.llvm_version_info))
-    key = digest_of([text, version, *description()])
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    key = digest_of([text, version, llvm, *description()])
     code = store.load(key, bytes)
     if code is None:
-        code = bytes(target_machine().emit_object(binding.parse_assembly(text)))
+        module = binding.parse_assembly(text)
+        for one in linked():
+            module.link_in(one)
+        for function in module.functions:
+            if function.name != "run" and not function.is_declaration:
+                function.linkage = "internal"
+        code = bytes(target_machine().emit_object(module))
         store.save(key, code)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
     engine.add_object_file(binding.ObjectFileRef.from_data(code))

@@ -15,6 +15,7 @@ from esat.codegen.ground.builtin_function import is_available
 from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.ground.movement import collapsed
 from esat.codegen.matmul.looped_systems import LANES, LoopedSystem
+from esat.codegen.matmul.straight_line import Rows, StraightLine
 from esat.codegen.matmul.unrolled_systems import SystemName, UnrolledSystem
 from esat.graph.op import Array, Op
 from esat.ops.linalg.factor import CholeskyFactor
@@ -111,6 +112,27 @@ def system_code(
     loops = LoopedSystem(*described)
     is_small = loops.room <= LARGEST_ROOM and (form.name != "cholesky" or order <= LARGEST_FACTOR)
     return loops if count >= LANES and is_small else None
+
+
+def straight_system(op: Op, code: StraightLine, matrices: Sequence[Rows]) -> list[Rows] | None:
+    """Write the lines that compute an op on float64 matrices whose elements are given; its results.
+
+    None for other ops, and for matrices that are not small enough.
+    """
+    form = _form(op)
+    if form is None or form.name.startswith("packed"):
+        return None
+    order, columns = len(matrices[0]), len(matrices[1][0]) if len(matrices) > 1 else 0
+    if form.operations(order, order if form.name == "inv" else columns) > MOST_OPERATIONS:
+        return None
+    first = _transposed(matrices[0]) if form.transposed else [[*row] for row in matrices[0]]
+    system = UnrolledSystem(form.name, "float64", order, columns, (), form.lower, form.unit_diagonal)
+    found = system.write(code, first, *([[*row] for row in one] for one in matrices[1:]))
+    return [*map(_transposed, found)] if form.transposed and form.name == "cholesky" else found
+
+
+def _transposed(matrix: Rows) -> Rows:
+    return [list(row) for row in zip(*matrix, strict=True)]
 
 
 def small_results(op: Op, operands: Sequence[Any]) -> tuple[Array, ...] | None:

@@ -9,7 +9,6 @@ else LAPACK might refuse, is left to it: it says what is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from math import inf
 from typing import Literal, TypeAlias
 
@@ -74,9 +73,11 @@ class UnrolledSystem(HostFunction):
         else:
             stored.append(StoredMatrix(self.order, self.order, self.strides[1]))
         operands = 2 if self.columns else 1
-        return batch_function(
-            self.dtype, self.lanes, stored[:operands], stored[operands:], partial(_WRITERS[self.name], self)
-        )
+        return batch_function(self.dtype, self.lanes, stored[:operands], stored[operands:], self.write)
+
+    def write(self, code: StraightLine, *matrices: Rows) -> list[Rows]:
+        """Write the lines that compute the results, whose elements are given, of operands' elements."""
+        return _WRITERS[self.name](self, code, *matrices)
 
 
 def _cholesky(_system: UnrolledSystem, code: StraightLine, matrix: Rows) -> list[Rows]:

@@ -330,11 +330,11 @@ def _read_specification(
 
 
 def _routine_address(package: Any, name: Any) -> int:
-    from esat.codegen.ground.scalar_loops import ScalarLoop
     from esat.codegen.matmul.looped_systems import LoopedSystem
     from esat.codegen.matmul.small_products import address_named
     from esat.codegen.matmul.unrolled_products import UnrolledProduct
     from esat.codegen.matmul.unrolled_systems import UnrolledSystem
+    from esat.codegen.small_loops.scalar_loops import ScalarLoop
 
     for kind in (
         *(UnrolledProduct, UnrolledSystem, LoopedSystem),

@@ -7,16 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from esat.codegen.ground.scalar_loops import scalar_loop
 from esat.codegen.native_functions.native_plan import LoopControl, Place, RepeatedSteps, RoutineStep, Step
+from esat.codegen.small_loops.scalar_loops import scalar_loop
+from esat.codegen.small_loops.step_lines import StepLines, step_lines
 from esat.graph import Apply, Constant, Variable
 from esat.ops.loops.record import LoopOp, Scan, While
 from esat.runtime.loop_routine import LoopRoutine
 from esat.runtime.native.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native.native_views import NativeView, Shape, contiguous
 
-MOST_AT_ONCE = 1 << 24
-"""Steps of numbers that run without a look at signals: a tenth of a second, where one takes 6 ns."""
+MOST_AT_ONCE = 1 << 28
+"""Lines of all steps of numbers that run without a look at signals: a tenth of a second."""
+LINES_A_STEP = 32
+"""Lines that take as long as one of the body's own steps, 8 ns: to enter it, and to write its results."""
 UNLIMITED = 1 << 62
 """Steps of a loop that nothing limits."""
 
@@ -37,6 +40,7 @@ class _NativeLoop:
         self.cursors: list[tuple[int, Place, tuple[int, ...]]] = []
         self.handed: list[tuple[int, Place, int]] = []
         self.limit, self.count = self._steps()
+        self.lines = self._as_lines()
 
     def _steps(self) -> tuple[int, Place | None]:
         """The most steps there are, and where the number is that is known by then only."""
@@ -74,7 +78,7 @@ class _NativeLoop:
             self.before += memory.move(flag, memory.view(self.node.inputs[0]), np.dtype(np.bool_))
             for view, one in zip(rows, self.node.outputs[len(self.node.outputs) - len(rows) :], strict=True):
                 self.before += _zeros(memory, one, view)
-        inner = self.routine.native_steps(memory, shapes, inputs, [*outputs, *kept])
+        inner = self._inner(shapes, inputs, [*outputs, *kept])
         count = None
         if isinstance(op, While):
             count = memory.target(self.node.outputs[op.carries]).place
@@ -83,21 +87,41 @@ class _NativeLoop:
         body = RepeatedSteps((self.limit,), tuple(self.cursors), tuple(inner), control)
         return [*self.before, body, *self._last(first, places, condition)]
 
+    def _as_lines(self) -> StepLines | None:
+        """The lines of a step, where they take less time than the body's own steps."""
+        lines = step_lines(self.op.body)
+        steps = [one for one in self.routine.body.steps if one.kind != "view"]
+        return None if lines is None or lines.cost > LINES_A_STEP * len(steps) else lines
+
+    def _inner(
+        self, shapes: Sequence[Shape], inputs: Sequence[Place], outputs: Sequence[Place]
+    ) -> Sequence[Step]:
+        """What a step does."""
+        lines, carries = self.lines, self.op.carries
+        if lines is None:
+            return self.routine.native_steps(self.memory, shapes, inputs, outputs)
+        places = (*inputs, *outputs[carries:], *outputs[:carries])
+        strides = [0] * (self.op.sequences + len(outputs) - carries)
+        address = scalar_loop(self.op, lines).address()
+        return [RoutineStep(address, places, integers=(1, *strides), returns_status=True)]
+
     def _of_numbers(self) -> Step | None:
         """One function with all steps, where they compute numbers; None for other loops, and for those of
         which nothing tells how many steps they have, or that are too long to be interrupted after them."""
-        op = self.op
-        if not isinstance(op, Scan) or self.count is not None or self.limit > MOST_AT_ONCE:
+        op, lines = self.op, self.lines
+        if lines is None or not isinstance(op, Scan) or self.count is not None:
             return None
-        code = scalar_loop(op)
-        if code is None:
+        if self.limit * lines.cost > MOST_AT_ONCE:
             return None
         carries, sequences, invariants = op.split(self.node.inputs[1:])
         results = [self.memory.target(one) for one in self.node.outputs]
-        moving = [*map(self._long_enough, sequences), *results[op.carries :]]
+        moving = [*map(self._rows, sequences), *results[op.carries :]]
         if op.reverse and self.limit:
             moving = [
-                replace(view.moved((self.limit - 1) * view.strides[0]), strides=(-view.strides[0],))
+                replace(
+                    view.moved((self.limit - 1) * view.strides[0]),
+                    strides=(-view.strides[0], *view.strides[1:]),
+                )
                 for view in moving
             ]
         views = [
@@ -108,15 +132,17 @@ class _NativeLoop:
             *results[: op.carries],
         ]
         strides = (view.byte_strides[0] for view in moving)
-        return RoutineStep(
-            code.address(), tuple(view.place for view in views), integers=(self.limit, *strides)
-        )
+        address = scalar_loop(op, lines).address()
+        places = tuple(view.place for view in views)
+        return RoutineStep(address, places, integers=(self.limit, *strides), returns_status=True)
 
-    def _long_enough(self, sequence: Variable) -> NativeView:
+    def _rows(self, sequence: Variable) -> NativeView:
+        """The elements of a sequence, each in one piece."""
         view = self.memory.view(sequence)
-        if view.shape[0] < self.limit:
+        if self.count is None and view.shape[0] < self.limit:
             raise NoNativeFormError
-        return view
+        inner = NativeView(view.place, view.shape[1:], view.strides[1:], view.itemsize)
+        return view if inner.is_contiguous else self._in_order(sequence)
 
     def _last(
         self, first: Sequence[NativeView], places: Sequence[tuple[Place, Place]], condition: Place | None
@@ -159,13 +185,8 @@ class _NativeLoop:
         return Place("chosen", read), Place("chosen", other)
 
     def _elements(self, variable: Variable) -> tuple[Place, Shape]:
-        view = self.memory.view(variable)
-        inner = NativeView(view.place, view.shape[1:], view.strides[1:], view.itemsize)
-        if not inner.is_contiguous:
-            view = self._in_order(variable)
-        if self.count is None and view.shape[0] < self.limit and isinstance(self.op, Scan):
-            raise NoNativeFormError
-        return self._cursor(view), view.shape[1:]
+        rows = self._rows(variable)
+        return self._cursor(rows), rows.shape[1:]
 
 
 def _copied(memory: NativeMemory, output: Variable, source: NativeView) -> list[Step]:

@@ -1,0 +1,273 @@
+"""A step of a loop as a straight line: one value of LLVM's text for each number that the body computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from esat.base.records import record
+from esat.codegen.matmul.small_systems import straight_system
+from esat.codegen.matmul.straight_line import StraightLine
+from esat.codegen.small_loops.number_lines import (
+    FORMULA_LINES,
+    KINDS,
+    QUOTIENT_LINES,
+    NoCodeError,
+    computed,
+    converted,
+    elements,
+    elementwise,
+)
+from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable
+from esat.graph.op import Op
+from esat.ops.arrays.creation import Alloc
+from esat.ops.arrays.dimshuffle import DimShuffle
+from esat.ops.arrays.join import Join
+from esat.ops.arrays.view import Reshape
+from esat.ops.cast import Cast
+from esat.ops.contraction import MatMul
+from esat.ops.elementwise.records.record import Elementwise
+from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
+from esat.ops.inference.vectors import MakeVector
+from esat.ops.linalg.record import MatrixOp
+from esat.ops.reduction import Reduction
+
+MOST_LINES = 1000
+"""Lines of a step: a Kalman filter of four states has 600, which LLVM compiles in 60 ms, once a machine."""
+MOST_NUMBERS = 16
+"""Numbers of a value, which have a register each: a matrix of 4 x 4."""
+
+Numbers: TypeAlias = np.ndarray[Any, Any]
+"""The texts of the numbers of a value, as an array of objects."""
+
+
+@record(frozen=True)
+class StepLines:
+    """What a step does.
+
+    Attributes
+    ----------
+    inputs, outputs
+        The numbers of each input and each result of the body, in C order: of inputs the names that the lines
+        expect them to have.
+    dtypes
+        Of inputs and, after them, results.
+    lines
+        LLVM's text.
+    holds
+        A bit that is set unless a matrix is singular, or the like; empty where that cannot be.
+    cost
+        About how many lines take as long.
+    """
+
+    inputs: tuple[tuple[str, ...], ...]
+    outputs: tuple[tuple[str, ...], ...]
+    dtypes: tuple[str, ...]
+    lines: tuple[str, ...]
+    holds: str
+    cost: int
+
+
+def step_lines(body: FunctionGraph) -> StepLines | None:
+    """The lines of a body; None where they would be many, or one of its ops has none."""
+    writer = _Writer()
+    try:
+        for place, one in enumerate(body.inputs):
+            shape = _known_shape(one)
+            names = [f"%input{place}_{number}" for number in range(prod(shape))]
+            writer.values[one] = _array(names, shape)
+        for node in body.toposort():
+            writer.write(node)
+        outputs = [writer.numbers(one) for one in body.outputs]
+    except NoCodeError:
+        return None
+    code = writer.code
+    holds = code.holds() if code.conditions else ""
+    return StepLines(
+        tuple(tuple(writer.values[one].flat) for one in body.inputs),
+        tuple(tuple(one.flat) for one in outputs),
+        tuple(one.tensor_type.dtype for one in (*body.inputs, *body.outputs)),
+        tuple(code.lines),
+        holds,
+        sum(map(_cost, code.lines)),
+    )
+
+
+def _cost(line: str) -> int:
+    return FORMULA_LINES if "@esat_" in line else QUOTIENT_LINES if "fdiv" in line else 1
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.code = StraightLine(1)
+        self.values: dict[Variable, Numbers] = {}
+
+    def numbers(self, variable: Variable) -> Numbers:
+        if isinstance(variable, Constant) and variable not in self.values:
+            _known_shape(variable)
+            self.values[variable] = elements(np.asarray(variable.data), variable.tensor_type.dtype)
+        return self.values[variable]
+
+    def write(self, node: Apply) -> None:
+        """Have the results of a node. Raises NoCodeError where there are no lines of it."""
+        shapes = [_known_shape(one) for one in node.outputs]
+        write = next((one for kind, one in _WRITERS.items() if isinstance(node.op, kind)), None)
+        if write is None:
+            raise NoCodeError
+        for output, shape, found in zip(node.outputs, shapes, write(self, node), strict=True):
+            self.values[output] = _array(list(found.flat), shape)
+        if len(self.code.lines) > MOST_LINES:
+            raise NoCodeError
+
+    def given(self, node: Apply) -> list[Numbers]:
+        """The numbers of all operands."""
+        return [self.numbers(one) for one in node.inputs]
+
+    def folded(self, name: str, dtype: str, numbers: list[str]) -> str:
+        """All of them combined, one after the other."""
+        total = numbers[0]
+        for one in numbers[1:]:
+            total = computed(self.code, name, dtype, total, one)
+        return total
+
+
+def _known_shape(variable: Variable) -> tuple[int, ...]:
+    type = variable.type
+    if not isinstance(type, TensorType) or type.dtype not in KINDS or None in type.shape:
+        raise NoCodeError
+    shape = tuple(size for size in type.shape if size is not None)
+    if not 1 <= prod(shape) <= MOST_NUMBERS:
+        raise NoCodeError
+    return shape
+
+
+def _array(names: list[str], shape: tuple[int, ...]) -> Numbers:
+    found = np.empty(len(names), object)
+    found[:] = names
+    return found.reshape(shape)
+
+
+def _of_elements(write: Callable[..., str], *arrays: Numbers) -> Numbers:
+    """What a function of numbers gives for each place of arrays that are broadcast."""
+    given = np.broadcast_arrays(*arrays)
+    found = np.empty(given[0].shape, object)
+    for place in np.ndindex(found.shape):
+        found[place] = write(*(one[place] for one in given))
+    return found
+
+
+def _elementwise(writer: _Writer, node: Apply) -> list[Numbers]:
+    op, dtypes = node.op, [one.tensor_type.dtype for one in node.inputs]
+    assert isinstance(op, Elementwise)
+    if op.name == "copy":
+        return writer.given(node)
+    return [_of_elements(lambda *one: elementwise(writer.code, op, dtypes, list(one)), *writer.given(node))]
+
+
+def _cast(writer: _Writer, node: Apply) -> list[Numbers]:
+    given, wanted = (one.tensor_type.dtype for one in (node.inputs[0], node.outputs[0]))
+    return [_of_elements(lambda one: converted(writer.code, wanted, given, one), *writer.given(node))]
+
+
+def _moved(writer: _Writer, node: Apply) -> list[Numbers]:
+    """By the op itself, which moves objects as it moves numbers; places are those of constants."""
+    return list(node.op.perform([writer.numbers(node.inputs[0]), *_places(node.inputs[1:])]))
+
+
+def _places(variables: list[Variable]) -> list[Numbers]:
+    if not all(isinstance(one, Constant) for one in variables):
+        raise NoCodeError
+    return [np.asarray(one.data) for one in variables if isinstance(one, Constant)]
+
+
+def _filled(writer: _Writer, node: Apply) -> list[Numbers]:
+    return [np.broadcast_to(writer.numbers(node.inputs[0]), _known_shape(node.outputs[0]))]
+
+
+def _reshaped(writer: _Writer, node: Apply) -> list[Numbers]:
+    return [writer.numbers(node.inputs[0])]
+
+
+def _joined(writer: _Writer, node: Apply) -> list[Numbers]:
+    return list(node.op.perform(writer.given(node)))
+
+
+def _vector(writer: _Writer, node: Apply) -> list[Numbers]:
+    return [np.concatenate([one.reshape(1) for one in writer.given(node)])]
+
+
+def _replaced(writer: _Writer, node: Apply) -> list[Numbers]:
+    op = node.op
+    if type(op) not in (SetSubtensor, IncSubtensor):
+        raise NoCodeError
+    assert isinstance(op, SetSubtensor)
+    target, value, places = *writer.given(node)[:2], _places(node.inputs[2:])
+    if isinstance(op, IncSubtensor):
+        (part,) = Subtensor(op.entries).perform([target, *places])
+        dtype = node.outputs[0].tensor_type.dtype
+        value = _of_elements(lambda *one: computed(writer.code, "add", dtype, *one), part, value)
+    return list(SetSubtensor(op.entries).perform([target, value, *places]))
+
+
+_COMBINED: Mapping[str, str] = {
+    "sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"
+}  # fmt: skip
+
+
+def _reduced(writer: _Writer, node: Apply) -> list[Numbers]:
+    op = node.op
+    assert isinstance(op, Reduction)
+    if op.name not in _COMBINED:
+        raise NoCodeError
+    (source,), dtype = writer.given(node), node.inputs[0].tensor_type.dtype
+    kept = [axis for axis in range(source.ndim) if axis not in op.axes]
+    rows = source.transpose([*kept, *op.axes]).reshape([source.shape[axis] for axis in kept] + [-1])
+    found = np.empty(rows.shape[:-1], object)
+    for place in np.ndindex(found.shape):
+        found[place] = writer.folded(_COMBINED[op.name], dtype, list(rows[place]))
+    return [found]
+
+
+def _product(writer: _Writer, node: Apply) -> list[Numbers]:
+    (left, right), dtype = writer.given(node), node.inputs[0].tensor_type.dtype
+    if left.ndim != 2 or not dtype.startswith("float"):
+        raise NoCodeError
+    if prod((*left.shape, right.shape[1])) > MOST_LINES:
+        raise NoCodeError
+    found = np.empty((left.shape[0], right.shape[1]), object)
+    for i, j in np.ndindex(found.shape):
+        total = computed(writer.code, "mul", dtype, left[i, 0], right[0, j])
+        for k in range(1, left.shape[1]):
+            total = computed(writer.code, "multiply_add", dtype, left[i, k], right[k, j], total)
+        found[i, j] = total
+    return [found]
+
+
+def _system(writer: _Writer, node: Apply) -> list[Numbers]:
+    given = writer.given(node)
+    if any(one.tensor_type.dtype != "float64" for one in (*node.inputs, *node.outputs)):
+        raise NoCodeError
+    found = straight_system(node.op, writer.code, [one.tolist() for one in given if one.ndim == 2])
+    if found is None or any(one.ndim != 2 for one in given):
+        raise NoCodeError
+    return [np.array(rows, object) for rows in found]
+
+
+_WRITERS: Mapping[type[Op], Callable[[_Writer, Apply], list[Numbers]]] = {
+    Elementwise: _elementwise,
+    Cast: _cast,
+    DimShuffle: _moved,
+    Subtensor: _moved,
+    Reshape: _reshaped,
+    Alloc: _filled,
+    Join: _joined,
+    MakeVector: _vector,
+    SetSubtensor: _replaced,
+    Reduction: _reduced,
+    MatMul: _product,
+    MatrixOp: _system,
+}
+"""What writes the lines of an op."""
