@@ -152,6 +152,18 @@ class Checked:
         return result
 
 
+class Unwrapped:
+    """A program whose result is no array, but one of NumPy's scalars or a number of Python's."""
+
+    def __init__(self, program: Executable | Checked, kind: str) -> None:
+        self._program, self._is_scalar = program, kind == "scalar"
+        self.executable = program if isinstance(program, Executable) else program.executable
+
+    def entry(self, *arguments: Any) -> Any:
+        result = self._program.entry(*arguments)
+        return result[()] if self._is_scalar else result.item()
+
+
 class Specialization:
     """A compiled function for arguments of one structure.
 
@@ -164,7 +176,7 @@ class Specialization:
     for_twins
         What runs instead where an array that is written to is given twice.
     direct
-        What is entered with all leaves in order and returns the result, where that is an array; else None.
+        What is entered with all leaves in order and returns the result, where that is one value; else None.
     """
 
     def __init__(self, traced: TracedFunction, executable: Executable | None, takes: tuple[int, ...]) -> None:
@@ -178,15 +190,16 @@ class Specialization:
         first = traced.results[0] if len(traced.results) == 1 else None
         is_simple = (
             first is not None
-            and first.kind == "array"
+            and first.kind in ("array", "scalar", "number")
             and traced.structure == ("traced",)
             and takes == tuple(range(traced.leaves))
             and not traced.written
             and len(traced.outputs) == 1 + bool(traced.checks)
         )
-        self.direct: Executable | Checked | None = None
-        if is_simple and executable is not None:
-            self.direct = Checked(executable, self._raise_first) if traced.checks else executable
+        self.direct: Executable | Checked | Unwrapped | None = None
+        if is_simple and executable is not None and first is not None:
+            entered = Checked(executable, self._raise_first) if traced.checks else executable
+            self.direct = entered if first.kind == "array" else Unwrapped(entered, first.kind)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run it, and write to arguments what the function writes to them."""

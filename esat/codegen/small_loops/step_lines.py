@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from esat.base.records import record
+from esat.codegen.lowering.powers import exponent_of
 from esat.codegen.matmul.small_systems import straight_system
 from esat.codegen.matmul.straight_line import StraightLine
 from esat.codegen.small_loops.number_lines import (
@@ -30,6 +31,7 @@ from esat.ops.arrays.view import Reshape
 from esat.ops.cast import Cast
 from esat.ops.contraction import MatMul
 from esat.ops.elementwise.records.record import Elementwise
+from esat.ops.elementwise.whole_power import Rounding, power_plan
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.inference.vectors import MakeVector
 from esat.ops.linalg.record import MatrixOp
@@ -164,7 +166,22 @@ def _elementwise(writer: _Writer, node: Apply) -> list[Numbers]:
     assert isinstance(op, Elementwise)
     if op.name == "copy":
         return writer.given(node)
+    exponent = exponent_of(node)
+    if exponent is not None and dtypes[0].startswith("float"):
+        return [_of_elements(lambda one: _power(writer, dtypes[0], one, exponent), writer.given(node)[0])]
     return [_of_elements(lambda *one: elementwise(writer.code, op, dtypes, list(one)), *writer.given(node))]
+
+
+def _power(writer: _Writer, dtype: str, base: str, exponent: int) -> str:
+    """By the products of its plan, where none of these is a pair of numbers."""
+    plan = power_plan(exponent)
+    if any(step.rounding is not Rounding.PLAIN for step in plan.steps):
+        raise NoCodeError
+    factor = computed(writer.code, "reciprocal", dtype, base) if plan.inverts else base
+    result = factor
+    for step in plan.steps:
+        result = computed(writer.code, "mul", dtype, result, result if step.squares else factor)
+    return result
 
 
 def _cast(writer: _Writer, node: Apply) -> list[Numbers]:

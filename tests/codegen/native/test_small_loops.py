@@ -198,7 +198,7 @@ def test_functions_of_single_numbers(dtype):
     def neuron(state, row, fixed):
         v, w, n = state
         fires = (v > fixed[0]) & (row > 0)
-        w = np.where(fires, w + fixed[1], np.tanh(w) * np.exp(-np.abs(v)))
+        w = np.where(fires, w + fixed[1], np.tanh(w) * np.exp(-np.abs(v)) - 0.1 * w**5 + v**-2 * 1e-3)
         v = np.where(fires, np.sin(w), np.maximum(v, -row) * np.cos(w) + np.log(1 + v * v))
         return [v.astype(dtype), w.astype(dtype), n + fires]
 
