@@ -127,6 +127,8 @@ class Extraction:
         float64 ``(nodes,)``: what was added to them for the choice.
     selection
         The choice; its cost includes penalties.
+    hints
+        Expected sizes of the axes that types leave open, as far as they were told.
     """
 
     graph: SaturatedGraph
@@ -134,6 +136,7 @@ class Extraction:
     costs: FloatArray
     penalties: FloatArray
     selection: Selection
+    hints: Hints
 
     @property
     def seconds(self) -> float:
@@ -208,7 +211,7 @@ def extract(
         start = selection.chosen
         call = model.machine.call
         selection = good_for_growth(problem, selection, large, lambda prices: search(prices, start), call)
-    return Extraction(graph, values, costs, penalties, selection)
+    return Extraction(graph, values, costs, penalties, selection, hints or {})
 
 
 def _strict_shares(graph: SaturatedGraph, values: Sequence[Value | None]) -> Iterator[tuple[int, float]]:

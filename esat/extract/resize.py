@@ -62,6 +62,11 @@ class Resizing:
         """Sizes that are taken to call for the same program."""
         return tuple(round(log2(hints[symbol])) for symbol in sorted(hints))
 
+    def is_first_for(self, hints: Hints) -> bool:
+        """Whether the first program was chosen for such sizes."""
+        told = self.first.hints
+        return told.keys() == hints.keys() and self.size_class(told) == self.size_class(hints)
+
     def seconds(self, chosen: IntArray, hints: Hints) -> float:
         """Predicted seconds of a selection for other sizes, from its own e-nodes alone.
 

@@ -121,10 +121,29 @@ class BufferPool:
             if sys.getrefcount(base) == _UNSHARED:
                 break
         else:
-            base = aligned_bytes(self.size)
-            bases[:-1] = bases[1:]
-            bases[-1] = base
+            base = _added(bases, self.size)
         return np.ndarray(self._shape, self._dtype, base)
+
+
+def provide(bases: np.ndarray[Any, Any], size: int) -> bool:
+    """Add memory to the bases of a pool if somebody sees all of them; whether that was so.
+
+    Native code takes a base that nobody sees, and makes none.
+    """
+    for place in _LAST_FIRST:
+        base = bases[place]
+        if sys.getrefcount(base) == _UNSHARED:
+            return False
+    _added(bases, size)
+    return True
+
+
+def _added(bases: np.ndarray[Any, Any], size: int) -> Array:
+    """A new base, which takes the place of the oldest one."""
+    base = aligned_bytes(size)
+    bases[:-1] = bases[1:]
+    bases[-1] = base
+    return base
 
 
 class ScratchFrames:

@@ -98,7 +98,7 @@ def _native_functions(calls: Calls, functions: GeneratedFunctions) -> list[str]:
     ]
     texts = list[str]()
     for key, known in list(calls.table.records.items()):
-        recipe = recipe_in_one_thread(program, calls.table, key, True) if known[-2].is_native else None
+        recipe = recipe_in_one_thread(program, calls.table, key) if known[-2].is_native else None
         if recipe is not None:
             arguments = ", ".join(
                 f"{name} {one.dtype}{one.shape}" for name, one in zip(names, recipe.inputs, strict=True)

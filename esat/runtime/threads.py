@@ -111,7 +111,10 @@ class ThreadedKernel:
         streams = is_streamed(self._collapsed, shapes, self._machine, self._target)
         if most == 1 and not self.has_open_order and not streams:
             return None
-        return CallsOfShapes(self, shapes, streams) if self._is_worth_it(self._collapsed, shapes) else None
+        seconds = seconds_in_threads(self._collapsed, shapes, self._machine)
+        if seconds < self._machine.parallel_from:
+            return None
+        return CallsOfShapes(self, shapes, streams, seconds)
 
     def _is_worth_it(self, kernel: Kernel, shapes: Sequence[Shape]) -> bool:
         return seconds_in_threads(kernel, shapes, self._machine) >= self._machine.parallel_from
@@ -169,11 +172,16 @@ class CallsOfShapes(ChosenCalls):
         The kernel for several threads.
     is_alone_shared
         Whether that is what one thread runs, too, since the kernel for one thread might differ.
+    seconds
+        What one thread is predicted to take.
     """
 
-    __slots__ = ("is_alone_shared", "shared")
+    __slots__ = ("is_alone_shared", "seconds", "shared")
 
-    def __init__(self, kernel: ThreadedKernel, shapes: tuple[Shape, ...], streams: bool) -> None:
+    def __init__(
+        self, kernel: ThreadedKernel, shapes: tuple[Shape, ...], streams: bool, seconds: float
+    ) -> None:
+        self.seconds = seconds
         self.shared = kernel.compiled("C", streams)
         self.is_alone_shared = streams or kernel.has_open_order
         together = self.shared.for_shapes(shapes)

@@ -105,3 +105,44 @@ def test_another_setting_finds_nothing(cold):
         for one, other in zip(again, results, strict=False)
         for value, wanted in zip(one, other, strict=True)
     )
+
+
+LARGE = """
+import json, sys
+import numpy as np
+import esat
+
+x, y, m = esat.vector("x"), esat.vector("y"), esat.matrix("m")
+programs = {
+    "elementwise": ([x, y], [esat.tanh(x) * y + esat.exp(-y * y / 2)]),
+    "reduction": ([x], [esat.sum(esat.exp(x) * esat.sin(x)), esat.max(x)]),
+    "rows": ([m], [esat.softmax(m, axis=1), esat.logsumexp(m, axis=0)]),
+    "past the caches": ([x, y], [x * 2.0 + y]),
+}
+v, w = np.sin(np.arange(100_000.0)), np.cos(np.arange(100_000.0))
+long = np.linspace(0.0, 1.0, 3_000_000)
+rows = v.reshape(1000, 100)
+arguments = {"elementwise": (v, w), "reduction": (v,), "rows": (rows,), "past the caches": (long, long)}
+found = {}
+for name, (inputs, outputs) in programs.items():
+    shapes = {one: value.shape for one, value in zip(inputs, arguments[name])}
+    function = esat.compile(esat.Graph(inputs, outputs), shapes=shapes)
+    results = function(*arguments[name])
+    second = function(*arguments[name])
+    assert all(np.array_equal(one, other) for one, other in zip(results, second))
+    kind = type(function).__name__
+    found[name] = (kind, "numba" in sys.modules, [float(np.sum(one)).hex() for one in results])
+print(json.dumps(found))
+"""
+
+
+def test_programs_that_several_threads_could_share_are_recorded(tmp_path):
+    environment = {**os.environ, "ESAT_CACHE_DIR": str(tmp_path), "ESAT_EGRAPH_CACHE": "1"}
+    command = [sys.executable, "-c", LARGE]
+    first, second = (
+        json.loads(subprocess.run(command, capture_output=True, check=True, env=environment).stdout)
+        for _ in range(2)
+    )
+    for name, (kind, compiler, sums) in second.items():
+        assert (name, kind, compiler) == (name, "RecordedExecutable", False)
+        assert sums == first[name][2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 import threading
@@ -30,11 +31,13 @@ from esat.compilation.recorded.keys import NotKeyedError, compiler_state, graph_
 from esat.frontend.graph import Graph
 from esat.graph import SharedVariable, TensorType, Variable
 from esat.runtime import Executable
+from esat.runtime.buffers import provide
 from esat.runtime.entry.dispatch import Run
 from esat.runtime.executable import shared_by_name
 from esat.runtime.native.shared_values import value_of, with_values
 
 if TYPE_CHECKING:
+    from esat.codegen.native_functions.native_plan import ArraySpecification
     from esat.runtime.entry.calls import Calls
     from esat.runtime.function_profile import Profile
 
@@ -42,6 +45,9 @@ VARIABLE = "ESAT_EGRAPH_CACHE"
 """Environment variable: with the value 0 nothing that was found by search is kept or taken from disk."""
 RECORDS = 4
 """Combinations of shapes that the record of a graph has functions for."""
+COMPILING = 1.0
+"""Seconds that several threads could have shared, after which a recorded program, which runs in one, is
+compiled: what that takes with kernels on disk (0.9 s for a formula of three arrays, on a shared server)."""
 _COMPILER = ("numba", "esat.compilation.pipeline", "esat.rules", "esat.classic", "esat.mode")
 """What may have been changed before the first compilation if it was imported before that."""
 
@@ -178,10 +184,13 @@ class RecordedExecutable(Executable):
             return self._compiled(*arguments, out=out)
         return made(*arguments) if out is None else made(*arguments, out=out)
 
-    def _otherwise(self, refused: Shapes, *arguments: Any, out: Any = None) -> Any:
-        """Run what the function for some shapes does not admit."""
-        run = self._compiled if self._shapes(arguments) in (refused, None) else self._find
-        return run(*arguments, out=out)
+    def _otherwise(
+        self, refused: Shapes, outputs: Sequence[ArraySpecification], *arguments: Any, out: Any = None
+    ) -> Any:
+        """Run what the function for some shapes did not, for want of memory for its results or otherwise."""
+        shapes = self._shapes(arguments)
+        is_wrong = shapes in (refused, None) and not _provided(outputs)
+        return (self._compiled if is_wrong else self._find)(*arguments, out=out)
 
     def _shapes(self, arguments: Sequence[Any]) -> Shapes | None:
         own = shapes_of(arguments)
@@ -202,9 +211,11 @@ class RecordedExecutable(Executable):
         return made
 
     def _native(self, found: NativeRecord, shapes: Shapes) -> Callable[..., Any]:
-        request, otherwise = self._request, functools.partial(self._otherwise, shapes)
+        request, recipe = self._request, decoded(found.recipe, found.code)
+        _provided(recipe.outputs)
+        otherwise = functools.partial(self._otherwise, shapes, recipe.outputs)
         shared = [request.shared[number] for number, _ in found.shared]
-        made = decoded(found.recipe, found.code).function(_refuse if shared else otherwise)
+        made = recipe.function(_refuse if shared else otherwise)
         if shared:
             lock = GATE.lock() if found.updates else nullcontext()
             values = [
@@ -215,6 +226,13 @@ class RecordedExecutable(Executable):
         if found.wait is None:
             return made
         return _Counted(found.wait, made, self._compiled)  # which looks for a better program then
+
+
+def _provided(outputs: Sequence[ArraySpecification]) -> bool:
+    """Provide memory for all results; whether some of them had none."""
+    pooled = [(one.bases, one) for one in outputs if one.bases is not None]
+    added = [provide(bases, math.prod(one.shape) * one.dtype.itemsize) for bases, one in pooled]
+    return any(added)
 
 
 class _Counted:
@@ -281,7 +299,7 @@ class _Noting:
         given = shapes_of(arguments)
         if given is None:
             return
-        from esat.runtime.native.direct import recipe_in_one_thread
+        from esat.runtime.native.direct import recipe_in_one_thread, seconds_that_threads_share
 
         calls = self._executable._calls
         program = calls.program
@@ -292,8 +310,11 @@ class _Noting:
         known = calls.table.records.get(own)
         wait = None if known is None else calls.dispatch.calls_to_wait(known[-2])
         recipe = None if wait is None else recipe_in_one_thread(program, calls.table, own)
-        if recipe is None:
+        if wait is None or recipe is None:
             return
+        seconds = seconds_that_threads_share(program, calls.table, own)
+        if seconds > 0.0:
+            wait = min(wait or sys.maxsize, max(1, int(COMPILING / seconds)))
         shapes = (*given, *_shapes_of_values(self._request.shared))
         shared = tuple((numbers[one], one in program.overwritten) for one in program.shared)
         try:

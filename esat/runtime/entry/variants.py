@@ -160,7 +160,7 @@ class Variants:
             known = _Sizes(expected, hints)
             chosen = self._resizing.first.selection.chosen
             known.first_seconds = self._resizing.seconds(chosen, hints)
-            if known.first_seconds <= SMALLEST_GAIN:
+            if known.first_seconds <= SMALLEST_GAIN or self._resizing.is_first_for(hints):
                 known.settled = True
             elif known.first_seconds < inf:
                 extraction = EXTRACT_SECONDS * self._resizing.first.graph.arrays.node_count

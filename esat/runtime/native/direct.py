@@ -17,7 +17,7 @@ from esat.graph import Constant, TensorType, Variable
 from esat.graph.random_type import RandomType
 from esat.runtime.buffers import Allocator, allocator, pool_of
 from esat.runtime.entry.dispatch import CallsLeft, Run, Way
-from esat.runtime.entry.signatures import SignatureTable
+from esat.runtime.entry.signatures import Fact, SignatureTable
 from esat.runtime.loop_routine import LoopRoutine
 from esat.runtime.native.native_memory import has_one_thread, made_in, returned
 from esat.runtime.native.native_steps import NativeSteps, are_known, may_be_step, taken
@@ -166,14 +166,17 @@ def direct_call(
 
 
 def recipe_in_one_thread(
-    program: Program, table: SignatureTable, key: tuple[Shape, ...], or_more: bool = False
+    program: Program, table: SignatureTable, key: tuple[Shape, ...]
 ) -> NativeRecipe | None:
-    """What the native function of a program does for the shapes of a key.
-
-    None where there is none, or, but for ``or_more``, where several threads might share its work.
-    """
+    """What the native function of a program does for the shapes of a key; None where there is none."""
     making = _making(program, table, key) if may_be_direct(program) and key in table.records else None
-    return None if making is None or (making.large and not or_more) else making.recipe(1)
+    return None if making is None else making.recipe(1)
+
+
+def seconds_that_threads_share(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> float:
+    """Seconds of a call in one thread for the shapes of a key that several threads could share."""
+    large = _large(dict(zip(program.record_facts, table.records[key], strict=False)))
+    return 0.0 if has_one_thread(program) else sum(calls.seconds for calls in large.values())
 
 
 @record(frozen=True, eq=False)
@@ -212,13 +215,18 @@ def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> 
         None if has_loops(program) else _kept_memory(output, new.get(made_in(program, output)), shapes)
         for output in results
     ]
-    large = {variable: value for (kind, variable), value in facts.items() if kind == "large" and value}
+    large = _large(facts)
 
     def recipe(threads: int) -> NativeRecipe | None:
         frame = taken(frames)  # of each its own: several Python threads may call both at once
         return NativeSteps(program, shapes, values, frame, kept, unlocked, large, threads).recipe()
 
     return _Making(large, recipe)
+
+
+def _large(facts: Mapping[Fact, Any]) -> dict[Variable, CallsOfShapes]:
+    """First result of a kernel that several threads could share -> its calls."""
+    return {variable: value for (kind, variable), value in facts.items() if kind == "large" and value}
 
 
 def _chosen(
