@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from esat.graph import Apply, Constant, TensorType
 from esat.graph.op import Op
@@ -36,27 +37,42 @@ from esat.ops.random.distributions import Integers, NumberVariable
 from esat.ops.random.variable import RandomVariable
 from esat.phases.fusing.group import Group
 
-VIEWS: frozenset[type[Op]] = frozenset(
-    {DimShuffle, Subtensor, Diagonal, Reshape, Split, SpecifyShape, Assume, After, Assert, IfElse}
-)
-"""Ops whose results show their operands: in a native function they cost nothing, or nearly so."""
-COPIES: frozenset[type[Op]] = frozenset(
-    {Join, MakeVector, Alloc, SetSubtensor, IncSubtensor, DiagonalOf, BlockDiagonal}
-)
-"""Ops that move elements."""
-ROUTINES: frozenset[type[Op]] = frozenset(
+NATIVE_FORMS: Mapping[type[Op], str] = MappingProxyType(
     {
-        *(MatMul, StructuredProduct, AccumulateProduct, RowsProduct, NormalProduct, RowBlocks),
-        *(Cholesky, CholeskyOrNan, Solve, SemidefiniteSolve, SolveTriangular, CholeskySolve, Whiten),
-        *(Inverse, TriangularInverse, Determinant, SignLogDeterminant, PackedLU, PackedSolve),
-        *(Sort, Cumulative, SearchSorted),
-        *(NumberVariable, Integers),
-        *(Scan, While),
-        *(Eigenvectors, Eigenvalues, SVD, SingularValues, QR, LU),
+        **{
+            DimShuffle: "shuffled",
+            Subtensor: "part",
+            Diagonal: "diagonal",
+            Reshape: "reshaped",
+            Split: "split",
+        },
+        **{SpecifyShape: "specified", Assume: "same", After: "same", Assert: "asserted", IfElse: "chosen"},
+        **{Join: "joined", MakeVector: "vector", Alloc: "filled", DiagonalOf: "on_diagonal"},
+        **{BlockDiagonal: "blocks", SetSubtensor: "written", IncSubtensor: "written"},
+        **{MatMul: "product", AccumulateProduct: "product", StructuredProduct: "structured_product"},
+        **{RowsProduct: "rows_product", NormalProduct: "rows_product", RowBlocks: "row_blocks"},
+        **{Cholesky: "cholesky", CholeskyOrNan: "cholesky", Whiten: "whitened"},
+        **{Solve: "solved", SemidefiniteSolve: "semidefinite_solved", SolveTriangular: "triangular_solved"},
+        **{CholeskySolve: "factor_solved", PackedLU: "packed_factors", PackedSolve: "packed_solved"},
+        **{Inverse: "inverse", TriangularInverse: "triangular_inverse"},
+        **{Determinant: "determinant", SignLogDeterminant: "determinant"},
+        **{Eigenvectors: "eigenvectors", Eigenvalues: "eigenvectors"},
+        **{SVD: "singular_values", SingularValues: "singular_values"},
+        **{QR: "orthogonal_factors", LU: "triangular_factors"},
+        **{Sort: "sorted_lines", Cumulative: "running_lines", SearchSorted: "searched"},
+        **{NumberVariable: "drawn", Integers: "drawn_integers", Scan: "loop", While: "loop"},
     }
 )
-"""Ops that are functions of libraries, or kernels with such calls."""
-NATIVE_OPS = VIEWS | COPIES | ROUTINES
+"""The function of :mod:`esat.runtime.native.native_forms` that gives the steps of an op without Python."""
+VIEWS = frozenset(
+    {"shuffled", "part", "diagonal", "reshaped", "split", "specified", "same", "asserted", "chosen"}
+)
+"""Forms of ops whose results show their operands: in a native function they cost nothing, or nearly so."""
+
+
+def is_native_view(op: Op) -> bool:
+    """Whether the results of an op show its operands in a native function."""
+    return NATIVE_FORMS.get(type(op)) in VIEWS
 
 
 def is_constant(node: Apply) -> bool:
@@ -82,4 +98,4 @@ def has_native_steps(steps: Sequence[Group]) -> bool:
 def runs_by_python(group: Group) -> bool:
     """Whether a step of a native function calls Python."""
     node = group.nodes[0]
-    return group.kind == "library" and type(node.op) not in NATIVE_OPS and not is_constant(node)
+    return group.kind == "library" and type(node.op) not in NATIVE_FORMS and not is_constant(node)

@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -13,8 +14,6 @@ from llvmlite import binding
 
 from esat.base.records import record
 from esat.codegen.ground import scipy_functions
-from esat.codegen.ground.draws import DrawLine, IntegersLine
-from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
 from esat.codegen.ground.machine_text import HostFunction, engine_of, initialize
 from esat.codegen.native_functions.native_call import NativeRecipe, owned_parts
 from esat.codegen.native_functions.native_plan import (
@@ -176,7 +175,8 @@ class _Encoder:
         if routine is None:
             raise NotRecordedError("a routine without name")
         if isinstance(routine, HostFunction):
-            return [type(routine).__name__, [getattr(routine, one.name) for one in fields(routine)]]
+            kind = f"{type(routine).__module__}.{type(routine).__name__}"
+            return [kind, [getattr(routine, one.name) for one in fields(routine)]]
         return [*routine]
 
     def _library(self, functions: tuple[int, int]) -> str:
@@ -330,18 +330,12 @@ def _read_specification(
 
 
 def _routine_address(package: Any, name: Any) -> int:
-    from esat.codegen.matmul.looped_systems import LoopedSystem
     from esat.codegen.matmul.small_products import address_named
-    from esat.codegen.matmul.unrolled_products import UnrolledProduct
-    from esat.codegen.matmul.unrolled_systems import UnrolledSystem
-    from esat.codegen.small_loops.scalar_loops import ScalarLoop
 
-    for kind in (
-        *(UnrolledProduct, UnrolledSystem, LoopedSystem),
-        *(StableSort, RunningLine, SortedSearch, DrawLine, IntegersLine, ScalarLoop),
-    ):
-        if package == kind.__name__:
-            return kind(*name).address()
+    if "." in package:
+        module, _, kind = package.rpartition(".")
+        described: HostFunction = getattr(import_module(module), kind)(*name)
+        return described.address()
     address = address_named(name, package)
     if address is None:
         raise CompileError(f"{package} has no {name}")

@@ -35,7 +35,7 @@ from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.ops.sparse.record import EXPECTED_DENSITY
 from esat.phases.fusing.group import Group
-from esat.phases.native import VIEWS, has_native_steps, is_constant, runs_by_python
+from esat.phases.native import has_native_steps, is_constant, is_native_view, runs_by_python
 
 Sizes = Callable[[Variable], tuple[float, ...]]
 
@@ -150,7 +150,7 @@ def _is_product(node: Apply) -> bool:
 def _native_seconds(group: Group, model: CostModel, shapes: Shapes) -> float:
     """Predicted seconds of a step of a native function: what it does, and hardly anything around it."""
     node, machine = group.nodes[0], model.machine
-    if group.kind == "view" or (group.kind == "library" and (type(node.op) in VIEWS or is_constant(node))):
+    if group.kind == "view" or (group.kind == "library" and (is_native_view(node.op) or is_constant(node))):
         return 0.0
     if runs_by_python(group):
         return group_seconds(group, model, shapes) + PYTHON_SECONDS

@@ -12,36 +12,13 @@ import numpy as np
 
 from esat.codegen.native_functions.native_plan import CheckStep, ChoiceStep, Place, PlaceStep, Step
 from esat.graph import Apply, Constant, Variable
-from esat.graph.op import Op
-from esat.ops.accumulate import AccumulateProduct
-from esat.ops.annotations.assume import Assume
-from esat.ops.arrays.creation import Alloc
-from esat.ops.arrays.cumulative import Cumulative
 from esat.ops.arrays.diagonal import Diagonal, DiagonalOf
 from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.arrays.join import Join, Split
-from esat.ops.arrays.searching import SearchSorted
-from esat.ops.arrays.sorting import Sort
-from esat.ops.arrays.view import Reshape
-from esat.ops.contraction import MatMul
-from esat.ops.control import After, Assert, IfElse, SpecifyShape
+from esat.ops.control import IfElse, SpecifyShape
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.index.entries import OPERAND, Entry, Slice, constant_numbers, with_numbers
-from esat.ops.inference.vectors import MakeVector
-from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan
-from esat.ops.linalg.functions import BlockDiagonal
-from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
-from esat.ops.linalg.normal import NormalProduct
-from esat.ops.linalg.packed_factors import PackedLU, PackedSolve
-from esat.ops.linalg.row_blocks import RowBlocks
-from esat.ops.linalg.rows_product import RowsProduct
-from esat.ops.linalg.solve import CholeskySolve, SemidefiniteSolve, Solve, SolveTriangular
-from esat.ops.linalg.spectral import SVD, Eigenvalues, Eigenvectors, SingularValues
-from esat.ops.linalg.structured import StructuredProduct
-from esat.ops.linalg.whitening import Whiten
-from esat.ops.loops.record import Scan, While
-from esat.ops.random.distributions import Integers, NumberVariable
-from esat.phases.native import has_tensors, is_constant
+from esat.phases.native import NATIVE_FORMS, has_tensors, is_constant
 from esat.runtime.native.native_draws import drawn, drawn_integers
 from esat.runtime.native.native_factors import (
     eigenvectors,
@@ -82,7 +59,8 @@ def form_of(program: Program, node: Apply) -> Form | None:
         return None
     if is_constant(node):
         return _known
-    form = FORMS.get(type(node.op))
+    name = NATIVE_FORMS.get(type(node.op))
+    form = None if name is None else _FORMS[name]
     if form in (product, structured_product, rows_product, row_blocks):
         type_ = node.inputs[0].tensor_type
         if type_.dtype not in ("float32", "float64") or node not in program.routines:
@@ -316,56 +294,22 @@ def _system(by_library: Form, memory: NativeMemory, node: Apply) -> list[Step]:
     return by_library(memory, node) if steps is None else steps
 
 
-FORMS: Mapping[type[Op], Form] = MappingProxyType(  # those of esat.phases.native.NATIVE_OPS
-    {
-        DimShuffle: _shuffled,
-        Subtensor: _part,
-        Diagonal: _diagonal,
-        Reshape: _reshaped,
-        Split: _split,
-        SpecifyShape: _specified,
-        Assume: _same,
-        After: _same,
-        Assert: _asserted,
-        IfElse: _chosen,
-        Join: _joined,
-        MakeVector: _vector,
-        Alloc: _filled,
-        DiagonalOf: _on_diagonal,
-        BlockDiagonal: _blocks,
-        SetSubtensor: _written,
-        IncSubtensor: _written,
-        MatMul: product,
-        StructuredProduct: structured_product,
-        AccumulateProduct: product,
-        Cholesky: partial(_system, cholesky),
-        CholeskyOrNan: partial(_system, cholesky),
-        Solve: partial(_system, solved),
-        SemidefiniteSolve: partial(_system, semidefinite_solved),
-        SolveTriangular: partial(_system, triangular_solved),
-        CholeskySolve: partial(_system, factor_solved),
-        PackedLU: packed_factors,
-        PackedSolve: partial(_system, packed_solved),
-        Whiten: whitened,
-        Inverse: partial(_system, inverse),
-        TriangularInverse: triangular_inverse,
-        Determinant: partial(_system, determinant),
-        SignLogDeterminant: partial(_system, determinant),
-        Sort: sorted_lines,
-        Cumulative: running_lines,
-        SearchSorted: searched,
-        Eigenvectors: eigenvectors,
-        Eigenvalues: eigenvectors,
-        SVD: singular_values,
-        SingularValues: singular_values,
-        QR: orthogonal_factors,
-        LU: triangular_factors,
-        NumberVariable: drawn,
-        Integers: drawn_integers,
-        RowsProduct: rows_product,
-        NormalProduct: rows_product,
-        RowBlocks: row_blocks,
-        Scan: loop,
-        While: loop,
+_SYSTEMS = (
+    *(cholesky, solved, semidefinite_solved, triangular_solved, factor_solved, packed_solved),
+    *(inverse, determinant),
+)
+_FORMS: Mapping[str, Form] = MappingProxyType(
+    {form.__name__: partial(_system, form) for form in _SYSTEMS}
+    | {
+        form.__name__.removeprefix("_"): form
+        for form in (
+            *(_shuffled, _part, _diagonal, _reshaped, _split, _specified, _same, _asserted, _chosen),
+            *(_joined, _vector, _filled, _on_diagonal, _blocks, _written),
+            *(product, structured_product, rows_product, row_blocks, whitened),
+            *(packed_factors, triangular_inverse, eigenvectors, singular_values),
+            *(orthogonal_factors, triangular_factors, sorted_lines, running_lines, searched),
+            *(drawn, drawn_integers, loop),
+        )
     }
 )
+"""By their names in :data:`esat.phases.native.NATIVE_FORMS`."""
