@@ -97,7 +97,7 @@ def call_numpy(
     """
     name, module = function.__name__, function.__module__
     called = f"{module}.{name}"
-    own = namespace.get(name) if module == "numpy" else None
+    own = namespace.get(name) if module in ("numpy", "numpy.lib.stride_tricks") else None
     if module in ("numpy.linalg", "numpy.fft"):
         own = getattr(namespace[module.removeprefix("numpy.")], name, None)
     shown = [*_shown(arguments), *(f"{keyword}=..." for keyword in keywords)]

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from esat.errors import DtypeError, IndexingError, ParameterError, ShapeError, describe
-from esat.frontend.arrays.shaping import broadcast_to, stack
+from esat.errors import AxisError, DtypeError, IndexingError, ParameterError, ShapeError, describe
+from esat.frontend.arrays.indexing import take
+from esat.frontend.arrays.shaping import broadcast_to, moveaxis, stack
 from esat.frontend.elements.numeric import clip
 from esat.frontend.elements.searching import flatnonzero
 from esat.graph.constants import constant
@@ -17,13 +18,15 @@ from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.arrays.creation import arange
 from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import size_of
 from esat.ops.cast import cast
 from esat.ops.control import assert_
+from esat.ops.inference.axes import normalize_axis
 from esat.ops.inference.vectors import as_sizes
 
 __all__ = [
-    "diag_indices", "diag_indices_from", "indices", "ix_", "ravel_multi_index", "tril_indices",
-    "tril_indices_from", "triu_indices", "triu_indices_from",
+    "diag_indices", "diag_indices_from", "indices", "ix_", "ravel_multi_index", "sliding_window_view",
+    "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
 ]  # fmt: skip
 
 Mode = Literal["raise", "wrap", "clip"]
@@ -210,3 +213,55 @@ def _inside(place: Variable, size: Variable, mode: Mode) -> Variable:
     inside = (op_named("ge")(place, 0), op_named("lt")(place, size))
     message = "ravel_multi_index: a place is out of range"
     return assert_(place, *inside, message=message, error=IndexingError)
+
+
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Variable:
+    """All windows of an array, in new axes behind its own.
+
+    Parameters
+    ----------
+    x
+        A Variable or array.
+    window_shape
+        A known size, or a sequence of them, one for each axis of ``axis``.
+    axis
+        The axis that each size is along, or a sequence of them; None for all axes in order.
+
+    Raises
+    ------
+    ParameterError
+        For sizes that are not known, or are negative.
+    AxisError
+        For another number of axes than sizes.
+    ShapeError
+        For a window that is larger than an axis, where its size is known.
+
+    Examples
+    --------
+    >>> import numpy as np, esat
+    >>> windows = np.lib.stride_tricks.sliding_window_view
+    >>> esat.jit(lambda x: windows(x, 3).max(axis=-1))(np.array([1, 5, 2, 0, 4]))
+    array([5, 5, 4])
+    """
+    name, variable = "sliding_window_view", as_variable(x)
+    sizes = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
+    given = range(variable.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    if len(given) != len(sizes):
+        raise AxisError(describe(name, [variable.type], f"{len(sizes)} sizes for {len(given)} axes"))
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+            raise ParameterError(
+                describe(name, [repr(size)], "sizes of windows are known integers, not negative")
+            )
+    result = variable
+    for size, one in zip(sizes, given, strict=True):
+        place = normalize_axis(name, one, variable.ndim)
+        length = result.tensor_type.shape[place]
+        if length is not None and length < size:
+            raise ShapeError(
+                describe(name, [variable.type], f"axis {place} is shorter than windows of {size}")
+            )
+        starts = arange(op_named("sub")(size_of(result, place), int(size) - 1))
+        places = op_named("add")(dimshuffle(starts, (0, "x")), np.arange(size))
+        result = moveaxis(take(result, places, place), place + 1, -1)
+    return result

@@ -9,13 +9,14 @@ import numpy as np
 
 from esat.errors import AxisError, DtypeError, EsatError, ShapeError, describe
 from esat.frontend.arrays.indexing import getitem
+from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import normalize_dtype
 from esat.graph.variables import Constant, Variable
 from esat.ops.arrays.creation import alloc
-from esat.ops.arrays.dimshuffle import dimshuffle
-from esat.ops.arrays.join import check_parts, join, split
+from esat.ops.arrays.dimshuffle import DimShuffle, dimshuffle
+from esat.ops.arrays.join import Join, check_parts, join, split
 from esat.ops.arrays.repeat import RepeatedPlaces
 from esat.ops.arrays.shape import as_size, size_of, sizes_of
 from esat.ops.arrays.view import expand_dims, flatten, moveaxis, reshape, squeeze, swapaxes, transpose
@@ -185,7 +186,8 @@ def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Variabl
         raise ShapeError(describe("stack", types, "arrays of one rank are needed"))
     index = normalize_axis("stack", axis, ranks.pop() + 1)
     if index == 0 and len(variables) >= _RUN:
-        return join(_runs(variables), 0)
+        columns = _columns(variables)
+        return join(_runs(variables), 0) if columns is None else stack(columns, 1)
     return join([expand_dims(variable, index) for variable in variables], index)
 
 
@@ -216,6 +218,42 @@ def _runs(variables: Sequence[Variable]) -> list[Variable]:
         whole = begin == 0 and source.tensor_type.shape[0] == end
         parts.append(source if whole else getitem(source, slice(begin, end)))
     return parts
+
+
+def _columns(variables: Sequence[Variable]) -> list[Variable] | None:
+    """Arrays to be stacked along the second axis, of some that are stacks themselves, where this takes rows
+    in one piece: of what a loop kept of each step as a list of several values."""
+    rows = list(map(_stacked, variables))
+    if any(len(row) != len(rows[0]) for row in rows) or not rows[0]:
+        return None
+    if len({one.tensor_type.dtype for row in rows for one in row}) > 1:
+        return None
+    parts = [_runs(column) for column in zip(*rows, strict=True)]
+    if all(len(one) == len(variables) for one in parts):
+        return None
+    return [join(one, 0) for one in parts]
+
+
+def _stacked(variable: Variable) -> list[Variable]:
+    """The variables that one is the stack of, along the first axis; none of others."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, Join) or node.op.axis:
+        return []
+    found = list[Variable]()
+    for one in node.inputs:
+        above = one.owner
+        if isinstance(one, Constant) and one.tensor_type.shape[0] == 1:
+            found.append(constant(one.data[0]))
+        elif above is not None and isinstance(above.op, DimShuffle) and _leads(above.op):
+            found.append(above.inputs[0])
+        else:
+            return []
+    return found
+
+
+def _leads(op: DimShuffle) -> bool:
+    """Whether all that an op does is a new first axis."""
+    return op.order == ("x", *range(op.input_rank))
 
 
 def _row(variable: Variable) -> tuple[Variable, int] | None:

@@ -247,3 +247,46 @@ def test_in_functions_of_arrays():
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex128"])
 def test_resized_arrays_may_be_empty(dtype, shape):
     both(lambda m, x: m.resize(x, (2, 3)), np.ones(shape, dtype))
+
+
+@pytest.mark.parametrize(
+    ("shape", "window", "axis"),
+    [
+        ((30,), 5, None),
+        ((30,), 30, None),
+        ((5, 7, 6), (2, 3), (0, 2)),
+        ((5, 7, 6), (2, 3, 1), None),
+        ((5, 7, 6), 3, -2),
+        ((5, 7), (2, 2), (1, 1)),
+        ((5, 7), (0,), (1,)),
+    ],
+)
+def test_sliding_windows(shape, window, axis):
+    def function(x):
+        return np.lib.stride_tricks.sliding_window_view(x, window, axis=axis)
+
+    x = rng.normal(size=shape)
+    for shapes in ("static", "symbolic"):
+        np.testing.assert_array_equal(esat.jit(function, shapes=shapes)(x), function(x))
+    given = (window, axis) if axis is not None else (window,)
+    np.testing.assert_array_equal(esat.sliding_window_view(x, *given).eval(), function(x))
+
+
+def test_sliding_windows_are_read_only_views():
+    view = np.lib.stride_tricks.sliding_window_view
+
+    def written(x):
+        windows = np.lib.stride_tricks.sliding_window_view(x, 3)
+        x[0] = 5.0
+        return windows.max(axis=-1)
+
+    np.testing.assert_array_equal(esat.jit(written)(np.arange(6.0)), written(np.arange(6.0)))
+    slopes = esat.grad(lambda x: (view(x, 3).sum(-1) ** 2).sum())
+    x = np.arange(5.0)
+    sums = 2 * np.array([3.0, 6.0, 9.0])
+    np.testing.assert_allclose(slopes(x), np.convolve(sums, np.ones(3)))
+    for wrong, error in ((6, ShapeError), ((2, 2), AxisError), (-1, ParameterError), (2.5, ParameterError)):
+        with pytest.raises(error):
+            esat.sliding_window_view(x, wrong)
+    with pytest.raises(esat.errors.EsatError, match="read-only"):
+        esat.jit(lambda x: view(x, 2).__setitem__(0, 1.0))(x)

@@ -347,6 +347,24 @@ def test_what_is_kept_of_each_step_in_a_list_is_one_array(monkeypatch):
     assert len(compiled.latest.graph.apply_nodes) < 8
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_several_values_of_each_step_in_a_list_are_columns_of_traces(first):
+    def epidemic(s, i, x):
+        kept = [[s, i, 1.0]] if first else []
+        for t in range(60):
+            new = 0.3 * s * i
+            s, i = s - new + 0.01 * x[t, 0], i + new - 0.1 * i
+            kept.append([s, i, 1.0])
+        kept = np.array(kept)
+        return kept, kept[:, 1].argmax()
+
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    compiled = esat.jit(epidemic)
+    for own, other in zip(compiled(0.9, 0.1, x), epidemic(0.9, 0.1, x), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-13)
+    assert len(compiled.latest.optimized.apply_nodes) < 40
+
+
 def test_numbers_of_a_step_stay_numbers_of_its_body():
     """A power by a number that is known is a product; by an operand it would be a power."""
 

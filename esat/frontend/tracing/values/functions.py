@@ -47,7 +47,7 @@ _VIEWS = frozenset(
         *_RESHAPING, "transpose", "permute_dims", "swapaxes", "moveaxis", "rollaxis", "matrix_transpose",
         "atleast_1d", "atleast_2d", "atleast_3d", "flip", "fliplr", "flipud", "rot90", "diagonal", "diag",
         "broadcast_to", "real", "imag", "real_if_close", "split", "array_split", "hsplit", "vsplit", "dsplit",
-        "unstack", "einsum",
+        "unstack", "einsum", "sliding_window_view",
     }
 )  # fmt: skip
 """Functions whose results are views of an argument, where NumPy's memory allows it."""
