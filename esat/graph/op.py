@@ -162,6 +162,15 @@ class Op:
         types = [variable.type for variable in node.inputs]
         raise GradientError(describe(self.name, types, "this op has no gradient", node.where))
 
+    def require_slopes(self, node: Apply, wanted: Sequence[bool]) -> None:
+        """Check that derivatives are known by all inputs that are wanted.
+
+        Raises
+        ------
+        GradientError
+            Where one is neither known nor zero.
+        """
+
     def linear_in(self, count: int) -> range:
         """The positions of inputs, of so many, in which the op is linear together while others are fixed."""
         return range(0)

@@ -7,6 +7,7 @@ from esat.graph.registry import register_op
 from esat.ops.arrays.creation import ALLOC
 from esat.ops.elementwise import (
     arithmetic,
+    bessel,
     comparison,
     complex,
     exponential,
@@ -52,6 +53,7 @@ ELEMENTWISE: tuple[Elementwise, ...] = (
     *trigonometric.OPS,
     *hyperbolic.OPS,
     *special.OPS,
+    *bessel.OPS,
     *incomplete.OPS,
     *complex.OPS,
 )

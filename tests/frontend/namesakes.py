@@ -17,6 +17,7 @@ OF_SCIPY = (
     "cosm1", "digamma", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma", "gammaln", "i0e",
     "i1", "i1e", "j0", "j1", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "polygamma",
     "psi", "softmax", "xlogy", "beta", "betainc", "betaln", "gammainc", "gammaincc",
+    "betaincinv", "gammaincinv", "gammainccinv", "owens_t", "jv", "yv", "iv", "ive", "kv", "kve",
 )  # fmt: skip
 OF_SCIPY_LINALG = ("block_diag", "cho_solve", "expm", "lu", "solve_triangular")
 

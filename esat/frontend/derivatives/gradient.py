@@ -204,6 +204,7 @@ def _pull_back(
     known = [found.get(output) for output in node.outputs]
     if not any(on_the_way) or all(cotangent is None for cotangent in known):
         return
+    node.op.require_slopes(node, on_the_way)
     for operand, used, cotangent in zip(node.inputs, on_the_way, _pulled(node, known), strict=True):
         if used and cotangent is not None and tangent_type(operand) is not None:
             check_tangent(node.op.name, operand, cotangent, node)

@@ -22,6 +22,20 @@ from esat.ops.elementwise.arithmetic import (
     sqr,
     sub,
 )
+from esat.ops.elementwise.bessel import (
+    i0,
+    i0e,
+    i1,
+    i1e,
+    iv,
+    ive,
+    j0,
+    j1,
+    jv,
+    kv,
+    kve,
+    yv,
+)
 from esat.ops.elementwise.comparison import (
     eq,
     ge,
@@ -67,9 +81,12 @@ from esat.ops.elementwise.hyperbolic import (
 from esat.ops.elementwise.incomplete import (
     beta,
     betainc,
+    betaincinv,
     betaln,
     gammainc,
     gammaincc,
+    gammainccinv,
+    gammaincinv,
 )
 from esat.ops.elementwise.logical import (
     bitwise_and,
@@ -117,16 +134,11 @@ from esat.ops.elementwise.special import (
     erfinv,
     gamma,
     gammaln,
-    i0,
-    i0e,
-    i1,
-    i1e,
-    j0,
-    j1,
     log_ndtr,
     loggamma,
     ndtr,
     ndtri,
+    owens_t,
     polygamma,
     wofz,
 )
@@ -164,6 +176,7 @@ __all__ = [
     "atanh",
     "beta",
     "betainc",
+    "betaincinv",
     "betaln",
     "bitwise_and",
     "bitwise_invert",
@@ -208,6 +221,8 @@ __all__ = [
     "gamma",
     "gammainc",
     "gammaincc",
+    "gammainccinv",
+    "gammaincinv",
     "gammaln",
     "gcd",
     "ge",
@@ -226,8 +241,13 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "iv",
+    "ive",
     "j0",
     "j1",
+    "jv",
+    "kv",
+    "kve",
     "lcm",
     "le",
     "left_shift",
@@ -263,6 +283,7 @@ __all__ = [
     "nextafter",
     "not_equal",
     "or_",
+    "owens_t",
     "polygamma",
     "positive",
     "pow",
@@ -297,6 +318,7 @@ __all__ = [
     "wofz",
     "xlogy",
     "xor",
+    "yv",
 ]  # fmt: skip
 
 # The names of NumPy, SciPy and Theano for the same ops.

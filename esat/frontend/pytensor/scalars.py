@@ -23,13 +23,16 @@ from esat.ops.cast import cast
 _OF_FLOATS: dict[str, Any] = {
     "ArcCos": own.arccos, "ArcCosh": own.arccosh, "ArcSin": own.arcsin, "ArcSinh": own.arcsinh,
     "ArcTan": own.arctan, "ArcTan2": own.arctan2, "ArcTanh": own.arctanh, "BetaInc": own.betainc,
-    "Cos": own.cos, "Cosh": own.cosh, "Erf": own.erf, "Erfc": own.erfc, "Erfcinv": own.erfcinv,
-    "Erfcx": own.erfcx, "Erfinv": own.erfinv, "Exp": own.exp, "Exp2": own.exp2, "Expm1": own.expm1,
-    "Gamma": own.gamma, "GammaInc": own.gammainc, "GammaIncC": own.gammaincc, "GammaLn": own.gammaln,
-    "I0": own.i0, "I1": own.i1, "J0": own.j0, "J1": own.j1, "Log": own.log, "Log10": own.log10,
-    "Log1mexp": own.log1mexp, "Log1p": own.log1p, "Log2": own.log2, "Psi": own.digamma,
-    "Reciprocal": own.reciprocal, "Sigmoid": own.sigmoid, "Sin": own.sin, "Sinh": own.sinh,
-    "Softplus": own.softplus, "Sqrt": own.sqrt, "Tan": own.tan, "Tanh": own.tanh, "TrueDiv": own.div,
+    "BetaIncInv": own.betaincinv, "Cos": own.cos, "Cosh": own.cosh, "Erf": own.erf, "Erfc": own.erfc,
+    "Erfcinv": own.erfcinv, "Erfcx": own.erfcx, "Erfinv": own.erfinv, "Exp": own.exp, "Exp2": own.exp2,
+    "Expm1": own.expm1, "Gamma": own.gamma, "GammaInc": own.gammainc, "GammaIncC": own.gammaincc,
+    "GammaIncCInv": own.gammainccinv, "GammaIncInv": own.gammaincinv, "GammaLn": own.gammaln,
+    "I0": own.i0, "I1": own.i1, "Iv": own.iv, "Ive": own.ive, "J0": own.j0,
+    "J1": own.j1, "Jv": own.jv, "Kv": own.kv, "Kve": own.kve, "Log": own.log, "Log10": own.log10,
+    "Log1mexp": own.log1mexp, "Log1p": own.log1p, "Log2": own.log2, "Owens_t": own.owens_t,
+    "Psi": own.digamma, "Reciprocal": own.reciprocal, "Sigmoid": own.sigmoid, "Sin": own.sin,
+    "Sinh": own.sinh, "Softplus": own.softplus, "Sqrt": own.sqrt, "Tan": own.tan, "Tanh": own.tanh,
+    "TrueDiv": own.div,
 }  # fmt: skip
 """Of real and complex numbers; integers become such first."""
 

@@ -262,12 +262,60 @@ betainc = Elementwise(
     formula="The integral of t**(x1 - 1) * (1 - t)**(x2 - 1) from 0 to x3, over the one from 0 to 1",
 )
 
+
+def _inverse_gamma_gradient(sign: int) -> Callable[..., Sequence[Variable | None]]:
+    """Of the inverse by the second operand: implicitly, from ``gammainc(order, output) = p``."""
+
+    def gradient(
+        inputs: Sequence[Variable], output: Variable, cotangent: Variable
+    ) -> Sequence[Variable | None]:
+        order, _ = inputs
+        by_share = cotangent * exp(output + gammaln(order) - xlogy(order - 1, output))
+        by_order = -by_share * gammainc_by_order(order, output)
+        return [by_order, by_share if sign > 0 else -by_share]
+
+    return gradient
+
+
+gammaincinv = Elementwise(
+    "gammaincinv", 2, Special("gammaincinv"), floats("gammaincinv({0}, {1})"), _inverse_gamma_gradient(1),
+    special("gammaincinv"), flops=600.0,
+    formula="The x with gammainc(x1, x) equal to x2",
+)  # fmt: skip
+gammainccinv = Elementwise(
+    "gammainccinv", 2, Special("gammainccinv"), floats("gammainccinv({0}, {1})"), _inverse_gamma_gradient(-1),
+    special("gammainccinv"), flops=600.0,
+    formula="The x with gammaincc(x1, x) equal to x2",
+)  # fmt: skip
+
+
+def _inverse_beta_gradient(
+    inputs: Sequence[Variable], output: Variable, cotangent: Variable
+) -> Sequence[Variable | None]:
+    a, b, _ = inputs
+    by_share = cotangent * exp(betaln(a, b) - (a - 1) * log(output) - (b - 1) * log1p(-output))
+    return [
+        -by_share * betainc_by_first(a, b, output),
+        -by_share * betainc_by_second(a, b, output),
+        by_share,
+    ]
+
+
+betaincinv = Elementwise(
+    "betaincinv", 3, Special("betaincinv"), floats("betaincinv({0}, {1}, {2})"), _inverse_beta_gradient,
+    special("betaincinv"), flops=800.0,
+    formula="The x with betainc(x1, x2, x) equal to x3",
+)  # fmt: skip
+
 OPS: tuple[Elementwise, ...] = (
     beta,
     betaln,
     gammainc,
     gammaincc,
     betainc,
+    gammaincinv,
+    gammainccinv,
+    betaincinv,
     gammainc_by_order,
     betainc_by_first,
     betainc_by_second,

@@ -2,7 +2,7 @@
 
 Those are float32 and float64, and complex where SciPy has it. Other dtypes are cast as the installed SciPy
 casts them: small integers and float16 to float32, or (most functions of 1.17) to float64. Derivatives: NIST
-Digital Library of Mathematical Functions, chapters 5 (gamma), 7 (error functions) and 10 (Bessel functions).
+Digital Library of Mathematical Functions, chapters 5 (gamma) and 7 (error functions).
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from collections.abc import Sequence
 
 from esat.graph.constants import constant
 from esat.graph.variables import Variable
-from esat.ops.elementwise.arithmetic import sign, sqr
-from esat.ops.elementwise.comparison import eq
+from esat.ops.elementwise.arithmetic import sqr
 from esat.ops.elementwise.exponential import exp
 from esat.ops.elementwise.records.code import floats
 from esat.ops.elementwise.records.facts import KEEPS_SIGN, POSITIVE, Facts
 from esat.ops.elementwise.records.record import Elementwise, no_gradient, slope
 from esat.ops.elementwise.records.scipy_functions import Polygamma, Special
-from esat.ops.elementwise.selection import switch
 from esat.ops.inference.promotion import SciPyLoops, special, special_complex
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -147,7 +145,7 @@ def _polygamma_gradient(
 # it of functions that compute in float32 only if both operands have that dtype.
 polygamma: Elementwise = Elementwise(
     "polygamma", 2, Polygamma(), None, _polygamma_gradient,
-    SciPyLoops("", ("float64", "float32")), flops=120.0,
+    SciPyLoops("", ("float64", "float32")), flops=120.0, parameters=1,
     formula="The derivative of digamma of order x1, at x2",
 )  # fmt: skip
 
@@ -164,56 +162,22 @@ wofz = Elementwise(
     formula="Faddeeva's function exp(-x**2) * erfc(-1j * x), a complex number",
 )  # fmt: skip
 
-# ---- Bessel functions, of the first kind (j) and modified (i)
+
+def _owens_t_gradient(
+    inputs: Sequence[Variable], output: Variable, cotangent: Variable
+) -> Sequence[Variable | None]:
+    h, a = inputs
+    by_h = -0.5 * _ONE_OVER_ROOT_TWO_PI * exp(-0.5 * sqr(h)) * erf(math.sqrt(0.5) * a * h)
+    by_a = exp(-0.5 * sqr(h) * (1 + sqr(a))) / (2 * math.pi * (1 + sqr(a)))
+    return [cotangent * by_h, cotangent * by_a]
 
 
-def _order_one_slope(order_zero: Variable, x: Variable, out: Variable) -> Variable:
-    """``f0(x) - f1(x) / x``, whose limit at zero is a half, for f = i and f = j alike."""
-    at_zero = eq(x, 0)
-    derivative: Variable = switch(at_zero, 0.5, order_zero - out / switch(at_zero, 1, x))
-    return derivative
-
-
-i0 = Elementwise(
-    "i0", 1, Special("i0"), floats("i0({0})"), slope(lambda x, out: i1(x)), special("i0"), flops=60.0,
-    facts=Facts(parity="even", lowest=1, positive=True),
-    formula="The modified Bessel function of the first kind of order 0",
+owens_t = Elementwise(
+    "owens_t", 2, Special("owens_t"), floats("owens_t({0}, {1})"), _owens_t_gradient, special("owens_t"),
+    flops=200.0,
+    formula="The probability of X > x1 and 0 < Y < x2 * X for standard normal X and Y",
 )  # fmt: skip
 
-i1: Elementwise = Elementwise(
-    "i1", 1, Special("i1"), floats("i1({0})"),
-    slope(lambda x, out: _order_one_slope(i0(x), x, out)),
-    special("i1"), flops=60.0,
-    facts=Facts(parity="odd", monotone="increasing", signs=KEEPS_SIGN),
-    formula="The modified Bessel function of the first kind of order 1",
-)  # fmt: skip
-
-i0e = Elementwise(
-    "i0e", 1, Special("i0e"), floats("i0e({0})"),
-    slope(lambda x, out: i1e(x) - sign(x) * out), special("i0e"), flops=60.0,
-    facts=Facts(parity="even", lowest=0, highest=1),
-    formula="exp(-abs(x)) * i0(x)",
-)  # fmt: skip
-
-i1e: Elementwise = Elementwise(
-    "i1e", 1, Special("i1e"), floats("i1e({0})"),
-    slope(lambda x, out: _order_one_slope(i0e(x), x, out) - sign(x) * out), special("i1e"), flops=60.0,
-    facts=Facts(parity="odd", lowest=-1, highest=1, signs=KEEPS_SIGN),
-    formula="exp(-abs(x)) * i1(x)",
-)  # fmt: skip
-
-j0 = Elementwise(
-    "j0", 1, Special("j0"), floats("j0({0})"), slope(lambda x, out: -j1(x)), special("j0"), flops=60.0,
-    facts=Facts(parity="even", lowest=-1, highest=1),
-    formula="The Bessel function of the first kind of order 0",
-)  # fmt: skip
-
-j1: Elementwise = Elementwise(
-    "j1", 1, Special("j1"), floats("j1({0})"), slope(lambda x, out: _order_one_slope(j0(x), x, out)),
-    special("j1"), flops=60.0,
-    facts=Facts(parity="odd", lowest=-1, highest=1),
-    formula="The Bessel function of the first kind of order 1",
-)  # fmt: skip
 
 OPS: tuple[Elementwise, ...] = (
     erf,
@@ -230,10 +194,5 @@ OPS: tuple[Elementwise, ...] = (
     polygamma,
     loggamma,
     wofz,
-    i0,
-    i0e,
-    i1,
-    i1e,
-    j0,
-    j1,
+    owens_t,
 )

@@ -24,8 +24,8 @@ from esat.graph.variables import Variable
 class SciPyLoops:
     """The dtypes that a function of ``scipy.special`` has loops for.
 
-    It takes the one that all operands have, and otherwise the first that every operand casts to safely;
-    Python numbers count as arrays. Which of float32 and float64 it tries first is a matter of the release:
+    It takes the one that all operands have, and otherwise the first that every operand casts to safely.
+    Which of float32 and float64 it tries first is a matter of the function, and of the release:
     ``erf`` of int8 and of float16 is float64 in SciPy 1.17, and float32 in 1.18.
 
     Attributes
@@ -178,10 +178,18 @@ def _lacking(name: str, given: tuple[Given, ...]) -> str:
     return f"NumPy does not define it for {'booleans' if are_bool else 'these dtypes'}{instead}"
 
 
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+"""Kinds of dtypes, lowest first, as Python numbers compare with them."""
+
+
 def _scipy_dtype(name: str, loops: SciPyLoops, given: tuple[Given, ...]) -> str:
-    dtypes = [np.dtype(dtype) for dtype in given]
-    first = dtypes[0]
-    if first.name in loops.dtypes and all(dtype == first for dtype in dtypes):
+    strong = [dtype for dtype in given if isinstance(dtype, np.dtype)]
+    most = max((_KINDS[dtype.kind] for dtype in strong), default=-1)
+    # A Python number fits every loop, unless it is of a higher kind than the arrays.
+    weak = [np.dtype(dtype) for dtype in given if not isinstance(dtype, np.dtype)]
+    dtypes = [*strong, *(dtype for dtype in weak if _KINDS[dtype.kind] > most)]
+    first = given[0]
+    if isinstance(first, np.dtype) and first.name in loops.dtypes and all(dtype == first for dtype in given):
         return first.name
 
     def fitting(candidates: Sequence[str]) -> list[str]:

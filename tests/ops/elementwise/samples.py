@@ -24,6 +24,8 @@ OTHER_NAMES = {
 }  # fmt: skip
 OTHERWISE = ("fill", "softplus", "log1mexp", "powm1")
 """Ops that differ from what NumPy or SciPy, or some version of it, has of their name."""
+REAL_ONLY = frozenset(["jv", "yv", "iv", "ive", "kv", "kve"])
+"""Functions of which SciPy has others of a real order and a complex argument."""
 ONCE = ("gammainc_by_order", "betainc_by_first", "betainc_by_second")
 """Derivatives that have none themselves."""
 TESTED_APART = ("fill", "powm1", "compoundm1", "expdiff", *ONCE)
@@ -39,6 +41,9 @@ _RANGES: dict[str, tuple[tuple[float, float], ...]] = {
     "beta": ((0.3, 3), (0.3, 3)),
     "digamma": ((0.5, 3),),
     "polygamma": ((2, 2), (0.5, 3)),
+    "betaincinv": ((0.5, 3), (0.5, 3), (0.1, 0.9)),
+    "gammaincinv": ((0.5, 3), (0.1, 0.9)),
+    "gammainccinv": ((0.5, 3), (0.1, 0.9)),
     "pow": ((0.3, 2), (-2, 2)),
     "powm1": ((0.3, 2), (-2, 2)),
     "compoundm1": ((-0.7, 1), (-2, 2)),

@@ -35,10 +35,13 @@ def points(op, shapes=SHAPES, dtype="float64"):
 
 @smooth_ops
 def test_against_differences_with_broadcasting(op):
-    if op.name in ("polygamma", "copysign"):
+    if op.name == "copysign":
         first, second = points(op)
-        function = (lambda x: op(first, x)) if op.name == "polygamma" else (lambda x: op(x, second))
-        verify_grad(function, [second if op.name == "polygamma" else first], tolerance=1e-5)
+        verify_grad(lambda x: op(x, second), [first], tolerance=1e-5)
+        return
+    if op.parameters:
+        *fixed, last = points(op)
+        verify_grad(lambda x: op(*fixed, x), [last], tolerance=1e-5)
         return
     if op.name == "fill":
         verify_grad(lambda value: op(np.zeros((2, 3)), value), [np.ones((2, 1))])
@@ -54,7 +57,7 @@ def test_gradients_keep_the_dtype(op, dtype):
     operands = [variable(array) for array in points(op, dtype=dtype)]
     output = op(*operands)
     continuous = (
-        [1] if op.name in ("fill", "polygamma") else [0] if op.name == "copysign" else range(op.arity)
+        [1] if op.name == "fill" else [0] if op.name == "copysign" else range(op.parameters, op.arity)
     )
     wrt = [operands[position] for position in continuous]
     for gradient, operand in zip(grad(reduce(SUM, output), wrt), wrt, strict=True):
@@ -66,11 +69,16 @@ def test_gradients_keep_the_dtype(op, dtype):
 def test_second_derivatives(op):
     """The gradient is itself differentiable wherever the function is."""
     operands = points(op, [(2,)] * 3)
-    if op.name in ("gammainc", "gammaincc", "betainc"):
+    if op.name in ("gammainc", "gammaincc", "betainc", "gammaincinv", "gammainccinv", "betaincinv"):
         inputs = [variable(array) for array in operands]
         by_parameter = grad(reduce(SUM, op(*inputs)), inputs[0])
         with pytest.raises(GradientError, match="no second derivatives"):
             grad(reduce(SUM, by_parameter), inputs[0])
+        return
+
+    if op.parameters:
+        *fixed, last = operands
+        verify_grad(lambda x: grad(reduce(SUM, op(*fixed, x)), x), [last], tolerance=1e-5)
         return
 
     def first_derivative(*variables):
@@ -79,6 +87,16 @@ def test_second_derivatives(op):
         return sum((0.0 * variable for variable in variables), gradient)
 
     verify_grad(first_derivative, operands, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("op", [op for op in SMOOTH if op.parameters], ids=lambda op: op.name)
+def test_unknown_derivatives_are_errors(op):
+    *fixed, last = (variable(array) for array in points(op, [(3,)] * op.arity))
+    cost = reduce(SUM, op(*fixed, last) + sum(fixed))
+    for parameter in fixed:
+        with pytest.raises(GradientError, match=rf"{op.name}\(.*is not known; .*stop_gradient"):
+            grad(cost, parameter)
+    assert grad(cost, last).tensor_type.shape == (3,)
 
 
 @pytest.mark.parametrize("op", COMPLEX, ids=lambda op: op.name)

@@ -54,6 +54,8 @@ def test_tangents_are_what_gradients_say(op):
     points = points_of(op)
     odd = np.arange(points[0].size) % 2 == 0
     for place, wrt in enumerate(inputs):
+        if place < op.parameters:  # by which there is no derivative
+            continue
         forward, reverse = both(op(*inputs), wrt, points, inputs)
         np.testing.assert_allclose(forward, reverse, 1e-12, err_msg=f"operand {place}")
         # Behind a mask: where it does not hold nothing changes, whatever the op makes of it.

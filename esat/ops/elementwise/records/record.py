@@ -71,6 +71,8 @@ class Elementwise(Op):
         What an element is, for ``help``: an expression of ``x``, or of ``x1`` and further, or a phrase.
     complex_form
         What kernels compute of complex operands, by their parts; None where the op runs through ``numpy``.
+    parameters
+        How many of the first operands have no known derivative: their cotangents are None.
     wide
         The function for NumPy's ``longdouble`` and ``clongdouble``, where ``numpy`` has no loop for these or
         is less accurate there. Without it such ops are judged by their float64 values.
@@ -90,6 +92,7 @@ class Elementwise(Op):
     formula: str = ""
     wide: Callable[..., Any] | None = None
     complex_form: ComplexForm | None = None
+    parameters: int = 0
     family: Family = field(default=Family.ELEMENTWISE, init=False)
     __signature__ = OperandSignature()
 
@@ -196,6 +199,7 @@ class Elementwise(Op):
         kinds = {variable.tensor_type.kind for variable in (*node.inputs, output)}
         if not callable(self.gradient) or "c" in kinds:
             return super().jvp(node, tangents)
+        self.require_slopes(node, [tangent is not None for tangent in tangents])
         total: Variable | None = None
         for place, tangent in enumerate(tangents):
             part = None if tangent is None else self._pushed(node, tangent, place)
@@ -221,6 +225,16 @@ class Elementwise(Op):
         return tuple(self.make_node(*inputs).outputs)  # operands have one rank: those without the axis get it
 
     # ---- gradient
+
+    def require_slopes(self, node: Apply, wanted: Sequence[bool]) -> None:
+        for place in range(self.parameters):
+            operand = node.inputs[place]
+            if wanted[place] and operand.tensor_type.kind in "fc":
+                reason = (
+                    f"its derivative by operand {place + 1} is not known; where that shall count as a "
+                    "constant, give esat.stop_gradient of it"
+                )
+                raise no_gradient(self.name, node.inputs, reason, node)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         """Cotangents of the operands in their own shapes; None for integers and where it is zero."""
