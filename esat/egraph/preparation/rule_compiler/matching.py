@@ -17,6 +17,7 @@ from itertools import chain, combinations
 
 from esat.egraph.preparation.rule_compiler.families import (
     PRODUCT,
+    SUM,
     canonical,
     family_of,
     flatten,
@@ -38,6 +39,9 @@ from esat.rules.language.reader import Sexp
 
 LENGTHS_BASE = 1000
 """What ``core.egg`` multiplies the length above by, to tell both lengths of a term in one number."""
+
+LONG_GROUPS = {SUM: "nary-sum-long", PRODUCT: "nary-product-long"}
+"""The tables of long groups. In most programs they are empty, and what joins with them is never searched."""
 
 Row = list[tuple[str, Sexp]]
 """The matched elements of one side: their variables and patterns."""
@@ -120,8 +124,10 @@ def _match_group(
         matched = tuple(name for row in rows for name, _ in row)
         variant.roots[variable] = RootGroup(group.family, (positives, negatives), stays, flipped, matched)
         if variant.has_limited_roots and stays != (EMPTY, EMPTY):
-            relation = ">" if variant.choice.is_long else "<="
-            variant.lengths.append((relation, length_of(positives, negatives), str(SHORT_GROUP)))
+            if variant.choice.is_long:
+                variant.joins.append((LONG_GROUPS[group.family], positives, negatives))
+            else:
+                variant.lengths.append(("<=", length_of(positives, negatives), str(SHORT_GROUP)))
         return
     variant.lengths.extend(("=", "0", length_of(multiset)) for multiset in left if multiset != EMPTY)
     has_composite = any((group.family, operand) == variant.choice.composite for operand in chain(*sides))

@@ -16,7 +16,8 @@ EMPTY: Sexp = ("multiset-of",)
 """The empty multiset."""
 
 SHORT_GROUP = 6
-"""Up to so many elements, all that a rule replaces in a group makes a group each, 64 at most."""
+"""Up to so many elements, all that a rule replaces in a group makes a group each, 64 at most.
+``core.egg`` has the same number."""
 
 
 @record(frozen=True, slots=True)
