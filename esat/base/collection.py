@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 _KEPT_BY_PYTHON = 1000
 """Python 3.12 begins with some hundred objects that the collector passes by; whoever freezes has more."""
-_GROWTH = 1.25
+_GROWTH = 1.5
 """By how much memory grows between two full passes, as in Python's own rule."""
 
 _YOUNG = 50_000

@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from numba.core import compiler, serialize, types
@@ -29,11 +29,11 @@ from esat.codegen.cache import namespace
 from esat.codegen.cache.machine_code import MachineCode, assembly_of, finished
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.kernel_entry import entry_function, kinds_of
-from esat.codegen.ground.registries import fill_registries
+from esat.codegen.ground.registries import registries
 from esat.codegen.ground.target import Target
+from esat.codegen.llvm.bounds import BOUNDS
 from esat.codegen.loop_compiler.compiler import loop_compiler
-from esat.codegen.loop_compiler.contexts import RUN_TIME
-from esat.codegen.loop_compiler.private import forget, private_compiler
+from esat.codegen.loop_compiler.private import RUN_TIME, forget, private_compiler
 from esat.codegen.vector_math import shared_code
 from esat.errors import CompileError, EsatError
 
@@ -236,9 +236,8 @@ def _compiled(
     is_wrapped: bool,
 ) -> Iterator[Any]:
     """Numba's result for the function ``entry``, which is forgotten afterwards unless Python calls it."""
-    fill_registries()
     filename = f"<esat-{key[:16]}>"
-    functions = dict(environment)
+    functions = {**BOUNDS, **environment}
     functions["__name__"] = namespace.__name__
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     dispatchers: list[Any] = []
@@ -253,7 +252,8 @@ def _compiled(
         dispatcher: Any = functions.get(entry)
         if not isinstance(dispatcher, CPUDispatcher):
             raise CompileError(f"kernel {entry}: the generated source defines no such function\n{source}")
-        dispatcher.compile(signature)
+        with registries(whole=is_wrapped or ModuleType in map(type, functions.values())):
+            dispatcher.compile(signature)
         yield dispatcher.overloads[signature.args]
     except NumbaError as error:
         raise_from_outside(error)

@@ -18,7 +18,7 @@ from esat.codegen.ground import scipy_functions
 from esat.codegen.ground.llvm_machine import target_machine
 from esat.codegen.ground.machine_text import engine_of
 from esat.codegen.ground.target import Target
-from esat.codegen.loop_compiler.contexts import RUN_TIME
+from esat.codegen.loop_compiler.private import RUN_TIME
 from esat.codegen.vector_math import shared_code
 from esat.codegen.vector_math.passes import drop
 from esat.errors import CompileError

@@ -13,9 +13,9 @@ from esat.codegen.ground.target import Target
 from esat.codegen.llvm.interleaving import interleave
 from esat.codegen.llvm.vector_width import prefer_whole_vectors
 from esat.codegen.llvm.whole_vectors import is_padded, pad
-from esat.codegen.loop_compiler.contexts import RUN_TIME, LoopContext, RememberingTypes
+from esat.codegen.loop_compiler.contexts import LoopContext, RememberingTypes
 from esat.codegen.loop_compiler.passes import loop_passes
-from esat.codegen.loop_compiler.private import PrivateLibrary
+from esat.codegen.loop_compiler.private import RUN_TIME, PrivateLibrary
 from esat.codegen.vector_math.linking import LinkingLibrary
 
 _LINKED = binding.Linkage.linkonce_odr

@@ -18,9 +18,6 @@ from numba.core.cpu import CPUContext
 from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.private import PrivateContext
 
-RUN_TIME = "NRT_"
-"""What names of functions of numba's run-time library begin with."""
-
 _PLAIN = (types.Integer, types.Float, types.Boolean, types.Array, types.RangeType, types.RangeIteratorType)
 """Types that kernels have in common; not those of literals, of which there is one for each value."""
 
@@ -96,11 +93,6 @@ class LoopContext(PrivateContext):
         if fn == "__array__" and type(sig.args[0]) is types.Array:
             raise NotImplementedError("arrays are arrays")
         return super().get_function(fn, sig, _firstcall)
-
-    def post_lowering(self, module: Any, library: Any) -> None:
-        """Change what is to be changed in a module; link numba's run-time library only where it is called."""
-        if any(name.startswith(RUN_TIME) for name in module.globals):
-            super().post_lowering(module, library)
 
 
 def _is_plain(type_: Any) -> bool:

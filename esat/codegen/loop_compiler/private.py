@@ -9,10 +9,14 @@ from numba.core import compiler
 from numba.core.codegen import JITCodeLibrary
 from numba.core.cpu import CPUContext
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 
 from esat.codegen.ground.llvm_machine import TargetCodegen
 from esat.codegen.ground.target import Target
 from esat.codegen.vector_math.linking import LinkingLibrary
+
+RUN_TIME = "NRT_"
+"""What names of functions of numba's run-time library begin with."""
 
 _CodeLibrary: Any = JITCodeLibrary
 _Context: Any = CPUContext
@@ -61,6 +65,12 @@ class PrivateContext(CPUContext):
         # Numba's own would hold the globals of the function, and so itself, where the collector of cycles
         # does not look. Any built-in function will do that is none of another function's.
         return [].append
+
+    def post_lowering(self, module: Any, library: Any) -> None:
+        """Change what is to be changed in a module; link numba's run-time library only where it is called."""
+        if any(name.startswith(RUN_TIME) for name in module.globals):
+            rtsys.initialize(cpu_target.target_context)
+            _Context.post_lowering(self, module, library)
 
 
 class _LinkingPrivateLibrary(PrivateLibrary, LinkingLibrary):

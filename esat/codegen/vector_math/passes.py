@@ -23,6 +23,11 @@ def inline(library: Any) -> None:
     _run(library, _INLINING)
 
 
+def promote(library: Any) -> None:
+    """Keep in registers what a library's module only loads and stores."""
+    _run(library, ("add_sroa_pass",))
+
+
 def _run(library: Any, names: tuple[str, ...]) -> None:
     passes = newpassmanagers.create_new_module_pass_manager()
     for name in names:

@@ -26,7 +26,7 @@ from esat.codegen.ground.target import Target
 from esat.codegen.vector_math import widened
 from esat.codegen.vector_math.builder import Float, Format
 from esat.codegen.vector_math.formulas import Formula, FormulaLibrary
-from esat.codegen.vector_math.passes import inline
+from esat.codegen.vector_math.passes import inline, promote
 
 _SHARED = ".shared"
 _LONG = 30
@@ -180,6 +180,7 @@ class _Library(JITCodeLibrary):
         ll_module.data_layout = codegen._data_layout
 
     def _optimize_final_module(self) -> None:
+        promote(self)
         inline(self)
 
     def _finalize_final_module(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from esat.base.collection import without_old_objects
+from esat.base.collection import without_collecting, without_old_objects
 from esat.base.forks import GATE
 from esat.base.interrupts import delayed_interrupts, handlers_reach_the_caller, raise_from_outside
 from esat.base.storage import CacheWarning, DiskStore, default_directory
@@ -120,7 +120,7 @@ def _plain_state() -> tuple[Any, ...]:
 
 def import_compiler() -> None:
     """Import the compiler, and remember what it is like before anybody can change it."""
-    with delayed_interrupts():
+    with delayed_interrupts(), without_collecting():
         import esat.compilation.pipeline  # noqa: F401
 
     if _began_plain():
