@@ -77,6 +77,19 @@ def test_writes_to_one_place_are_compared_with_the_first_of_them_alone():
     assert len(collector.claims) == 29
 
 
+@pytest.mark.parametrize(("reads", "claims"), [(False, 1), (True, 0)])
+def test_increments_of_one_place_are_added_up_once_where_nothing_reads_between_them(reads, claims):
+    vector, written, results = esat.vector("vector"), esat.vector("vector"), []
+    first = written
+    for number in range(30):
+        written = esat.inc_subtensor(written[1:3], vector[:2] * number)
+        results.append(written.sum())
+    (local,) = (one.optimizer for one in LOCALS if one.optimizer.name == "local_setsubtensor_of_setsubtensor")
+    collector = CollectEqualities([local])
+    collector.optimize(esat.Graph([first, vector], results if reads else [written]).function_graph())
+    assert len(collector.claims) == claims
+
+
 def test_known_classes_leave_out_what_is_no_news():
     vector = esat.vector("vector")
     graph = esat.Graph([vector], [esat.set_subtensor(vector[0], vector[1])[0]]).function_graph()

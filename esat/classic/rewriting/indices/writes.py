@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from esat.classic.optimizers.local import Transformed, local_optimizer
-from esat.classic.rewriting.indices.parts import fitting, items_of, part_of
+from esat.classic.rewriting.indices.parts import fitting, items_of, part_of, used_once
 from esat.egraph.analyses.uniform import value_of
 from esat.graph import Apply, Op, Variable
 from esat.graph.identity import same_variables
@@ -99,21 +99,44 @@ def local_set_to_inc_subtensor(node: Apply) -> Transformed:
 
 @local_optimizer([SetSubtensor])
 def local_setsubtensor_of_setsubtensor(node: Apply) -> Transformed:
-    """Of two writes to one place: the later one, or for increments one of the sum."""
-    inner = node.inputs[0].owner
-    if inner is None or not isinstance(inner.op, SetSubtensor) or not _same_place(node, inner):
+    """Of writes to one place: the last one, or for increments one of the sum.
+
+    Increments after which the array has other uses have to be made one by one. A chain of the others is one
+    answer, given for the last: of answers for any two there would be as many as pairs.
+    """
+    below = _below(node)
+    if below is None:
         return False
-    array, first, second = inner.inputs[0], inner.inputs[1], node.inputs[1]
-    numbers = node.inputs[2:]
+    value, numbers = node.inputs[1], node.inputs[2:]
     if not isinstance(node.op, IncSubtensor):
-        # Of a chain of writes each is compared with the first one at once, not with all between.
-        while (below := array.owner) is not None and isinstance(below.op, SetSubtensor):
-            if not _same_place(node, below):
-                break
-            array = below.inputs[0]
-        return fitting(node, node.op.make_node(array, second, *numbers).outputs[0])
-    added: Variable = op_named("add").make_node(first, second).outputs[0]
-    return fitting(node, inner.op.make_node(array, added, *numbers).outputs[0])
+        while (next_below := _below(below)) is not None:
+            below = next_below
+        return fitting(node, node.op.make_node(below.inputs[0], value, *numbers).outputs[0])
+    if not used_once(below.outputs[0]) or _is_part_of_chain(node):
+        return False
+    while True:
+        value = op_named("add").make_node(below.inputs[1], value).outputs[0]
+        next_below = _below(below) if isinstance(below.op, IncSubtensor) else None
+        if next_below is None or not used_once(next_below.outputs[0]):
+            return fitting(node, below.op.make_node(below.inputs[0], value, *numbers).outputs[0])
+        below = next_below
+
+
+def _is_part_of_chain(node: Apply) -> bool:
+    """Whether nothing but an increment of the same place uses what a write gives."""
+    users = [user for user, _ in node.outputs[0].clients or ()]
+    return len(users) == 1 and isinstance(users[0], Apply) and _increments(users[0], node)
+
+
+def _increments(user: Apply, node: Apply) -> bool:
+    return isinstance(user.op, IncSubtensor) and _below(user) is node
+
+
+def _below(node: Apply) -> Apply | None:
+    """The write to the same place that a write comes directly after."""
+    below = node.inputs[0].owner
+    is_write = below is not None and isinstance(below.op, SetSubtensor)
+    return below if is_write and below is not None and _same_place(node, below) else None
 
 
 @local_optimizer([SetSubtensor])

@@ -1,0 +1,67 @@
+"""Programs that repeat themselves: e-nodes and matches grow no faster than they do."""
+
+from collections.abc import Callable
+
+import pytest
+
+import esat
+
+MOST_GROWTH = 2.2
+"""Of e-nodes and matches, from a program to one that is twice as long."""
+
+
+def chain(steps: int) -> esat.Graph:
+    x, y = esat.vector("x"), esat.vector("y")
+    value = x
+    for step in range(steps):
+        value = esat.tanh(value) * y + (step % 7 + 0.5)
+    return esat.Graph([x, y], [value])
+
+
+def recurrence(steps: int) -> esat.Graph:
+    weights, x = esat.matrix("weights"), esat.matrix("x")
+    value = x
+    for _ in range(steps):
+        value = esat.tanh(weights @ value)
+    return esat.Graph([weights, x], [value, esat.grad(value.sum(), weights)])
+
+
+def layers(steps: int) -> esat.Graph:
+    x = esat.matrix("x")
+    weights = [esat.matrix(f"weights{step}") for step in range(steps)]
+    biases = [esat.vector(f"biases{step}") for step in range(steps)]
+    value = x
+    for weight, bias in zip(weights, biases, strict=True):
+        value = esat.tanh(value @ weight + bias)
+    loss = (value**2).mean()
+    return esat.Graph([x, *weights, *biases], [loss, *esat.grad(loss, [*weights, *biases])])
+
+
+def two_increments(steps: int) -> esat.Graph:
+    start, still = (esat.tensor(name, dtype="float64", shape=(100,)) for name in ("start", "still"))
+    place, speed = start, still
+    for _ in range(steps):
+        speed = esat.inc_subtensor(speed[1:-1], 0.1 * (place[2:] - 2 * place[1:-1] + place[:-2]))
+        place = place + 0.1 * speed
+    return esat.Graph([start, still], [place, speed])
+
+
+def work(graph: esat.Graph) -> tuple[int, int]:
+    """E-nodes and matches of a saturation that ended by itself."""
+    report = esat.compile(graph).report
+    assert report is not None
+    assert report.saturation is not None
+    assert report.saturation.stop_reason == "saturated"
+    return report.saturation.nodes, sum(one.matches for one in report.saturation.rules)
+
+
+@pytest.mark.parametrize(("program", "steps"), [(chain, 50), (recurrence, 15), (layers, 6)])
+def test_work_is_in_proportion_to_the_program(program: Callable[[int], esat.Graph], steps: int) -> None:
+    for once, twice in zip(work(program(steps)), work(program(2 * steps)), strict=True):
+        assert twice <= MOST_GROWTH * once
+
+
+def test_increments_that_are_read_in_between_are_not_added_up() -> None:
+    """A sum for any two of them would be 800 for 40; sums of windows of ``place`` there are more."""
+    e_nodes, _ = work(two_increments(40))
+    assert e_nodes < 4 * len(two_increments(40).function_graph())
