@@ -60,6 +60,8 @@ def powers(variable, count):
     return [total, esat.grad(total.sum() if variable.type.ndim else total, variable)]
 
 
+many = [esat.vector(f"v{number}") for number in range(16)]
+
 ENTRIES = {
     "four powers": ([x], powers(x, 4), 3),
     "eight powers": ([x], powers(x, 8), 4),
@@ -69,6 +71,7 @@ ENTRIES = {
     "ones and zeros": ([x, y], [esat.ones_like(x) * y + esat.zeros_like(x) * y + esat.full_like(x, 2.0)], 6),
     "roots of a root": ([x], [esat.sqrt(esat.sqrt(abs(x))) ** 3 / esat.sqrt(abs(x))], 16),
     "an exponential and its inverse": ([x, s], [x * esat.exp(-s) * esat.exp(2 * s) / esat.exp(s)], 10),
+    "differences of exponentials": (many, [sum(esat.exp(one) - esat.exp(-one) for one in many)], 3),
     "the logarithm of one": (
         [s],
         [esat.log(esat.exp(s) * esat.ones_like(s)) + esat.log(esat.ones_like(s))],

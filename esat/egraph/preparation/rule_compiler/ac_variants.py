@@ -23,6 +23,7 @@ from esat.egraph.preparation.rule_compiler.families import (
     is_trivial,
     negated_operand,
     occurrences,
+    variables,
     with_outer_signs,
 )
 from esat.egraph.preparation.rule_compiler.heads import create_rest, is_subsumption, translate_action
@@ -208,6 +209,32 @@ def all_variants(surface: SurfaceRule, group_limit: int | None) -> list[RuleVari
         variant = generate(surface, choice, group_limit)
         found.setdefault((tuple(variant.body), tuple(variant.head)), variant)
     return list(found.values())
+
+
+def joins_strangers(surface: SurfaceRule) -> bool:
+    """Whether summands that a rule matches have nothing in common, as in ``exp(x) - exp(y)``.
+
+    In a long sum there are as many of them as pairs of summands, and nothing says which belong together.
+    """
+    for _, term in surface.patterns:
+        if family_of(term) == SUM:
+            group = flatten(term)
+            elements = [one for one in (*group.positives, *group.negatives) if not _is_any(surface, one)]
+            named = [names for one in elements if (names := {*variables(one)})]
+            known = named.pop() if named else set()
+            while related := [names for names in named if names & known]:
+                known = known.union(*related)
+                named = [names for names in named if names not in related]
+            if named:
+                return True
+    return False
+
+
+def _is_any(surface: SurfaceRule, element: Sexp) -> bool:
+    """Whether an element is a constant, or what a sum has besides."""
+    if not isinstance(element, str):
+        return False
+    return _is_constant(surface, element) or (surface.is_linear(element) and not surface.is_read(element))
 
 
 def staged_variants(surface: SurfaceRule, group_limit: int | None) -> list[RuleVariant]:

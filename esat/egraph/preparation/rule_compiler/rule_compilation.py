@@ -12,6 +12,7 @@ from esat.egraph.preparation.rule_compiler.ac_variants import (
     all_variants,
     is_expanding,
     is_no_operation,
+    joins_strangers,
     matches_everything,
     staged_variants,
 )
@@ -72,8 +73,8 @@ def compile_rules(
     taken
         Names of generated rules that are loaded already.
     wide
-        Names of the rules that match long groups even if they expand; None: all. That takes time in every
-        saturation.
+        Names of the rules that match long groups even if they expand, or join summands that have nothing in
+        common; None: all. That takes time in every saturation.
     known
         What some of these very rules were compiled to before, alike but for further rules and declarations.
 
@@ -183,7 +184,8 @@ class _Compiler:
         guarded = replace(with_type_guards(surface), negated=negated_variable(surface))
         opposites = about_opposites(surface)
         expands = is_expanding(surface)
-        limit = EXPANSION_LIMIT if expands else None
+        is_own = self.wide is not None and rule.name not in self.wide
+        limit = EXPANSION_LIMIT if expands or (is_own and joins_strangers(guarded)) else None
         variants = all_variants(guarded, limit)
         if opposites is not None:
             variants += all_variants(with_type_guards(opposites), limit)
@@ -197,7 +199,7 @@ class _Compiler:
         if expands:
             own = [*bodies, *late_bodies]
             self._emit(rule, own, self._expanding_ruleset(rule))
-            if self.wide is not None and rule.name not in self.wide:
+            if is_own:
                 return
             wide = list(map(generated, all_variants(guarded, WIDE_EXPANSION_LIMIT)))
             ruleset = self._expanding_ruleset(rule, WIDE_SUFFIX)
