@@ -147,34 +147,23 @@ def matrix_term(node: Apply, broadcast: Sequence[int]) -> tuple[str, tuple[int, 
     numbers = None if form is None else form.numbers(node.op)
     if form is None or numbers is None:
         return None
-    rank = node.inputs[0].tensor_type.ndim
+    attributes = (*numbers, node.inputs[0].tensor_type.ndim)
     type_ = node.outputs[0].type
     if not isinstance(type_, TensorType):
         return None
-    expected = _result_word(form.record.result, broadcast, rank)
-    if expected is not None and expected != broadcast_word(type_.broadcastable):
-        return None
-    return form.record.name, (*numbers, rank)
-
-
-def _result_word(typing: str, operands: Sequence[int], rank: int) -> int | None:
-    """Broadcast word that the e-graph gives a result: ``ConstructorSignature.broadcast`` in Python."""
-    first, batch = operands[0], (1 << rank) // 4 - 1
-    match typing:
-        case "square":
-            word = first
-        case "system" | "square_system":
-            word = 1 << rank | batch & first & operands[1] | 3 << (rank - 2) & operands[1]
-        case "determinant":
-            word = 1 << (rank - 2) | batch & first
-        case "diagonal":
-            last = 1 & (first >> (rank - 2) | first >> (rank - 1))
-            word = 1 << (rank - 1) | batch & first | last << (rank - 2)
-        case "from_diagonal":
-            word = SCALAR if first == SCALAR else 4
-        case _:
+    # Axes of size 1 go from the operands to the result as other sizes do.
+    shapes = [() if word == SCALAR else _flagged(word) for word in broadcast]
+    expected = matrix_shape(form.record.name, attributes, shapes)
+    if expected is not None:
+        flags = [size == 1.0 for size in expected]
+        if broadcast_word(flags) != broadcast_word(type_.broadcastable):
             return None
-    return SCALAR if word == SCALAR or word & (word + 1) == 0 else word
+    return form.record.name, attributes
+
+
+def _flagged(word: int) -> Shape:
+    """A shape with a size of 1 where a broadcast word has it, and of 2 elsewhere."""
+    return tuple(1.0 if word >> axis & 1 else 2.0 for axis in range(word.bit_length() - 1))
 
 
 def matrix_shape(constructor: str, attributes: Sequence[Any], operands: Sequence[Shape]) -> Shape | None:
