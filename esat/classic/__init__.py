@@ -42,35 +42,12 @@ from esat.graph.calls.parameters import check_calls, check_methods
 from esat.rules.language.query import Query
 
 __all__ = [
-    "DB",
-    "EquilibriumDB",
-    "EquilibriumOptimizer",
-    "FromFunctionLocalOptimizer",
-    "FromFunctionOptimizer",
-    "LocalOptimizer",
-    "MergeOptimizer",
-    "Navigator",
-    "OpRemove",
-    "OpSub",
-    "Optimizer",
-    "OptimizerProfile",
-    "OscillationWarning",
-    "PatternSub",
-    "QueriedOptimizer",
-    "Query",
-    "SeqOptimizer",
-    "SequenceDB",
-    "TopoOptimizer",
-    "in_to_out",
-    "local_optimizer",
-    "merge_optimizer",
-    "optdb",
-    "out_to_in",
-    "random_order",
-    "register_canonicalize",
-    "register_specialize",
-    "register_stabilize",
-]
+    "DB", "EquilibriumDB", "EquilibriumOptimizer", "FromFunctionLocalOptimizer", "FromFunctionOptimizer",
+    "LocalOptimizer", "MergeOptimizer", "Navigator", "OpRemove", "OpSub", "Optimizer", "OptimizerProfile",
+    "OscillationWarning", "PatternSub", "QueriedOptimizer", "Query", "SeqOptimizer", "SequenceDB",
+    "TopoOptimizer", "in_to_out", "local_optimizer", "merge_optimizer", "optdb", "out_to_in",
+    "random_order", "register_canonicalize", "register_specialize", "register_stabilize",
+]  # fmt: skip
 
 check_calls(globals(), __all__)
 for _class in (

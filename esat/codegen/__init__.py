@@ -43,24 +43,10 @@ if TYPE_CHECKING:
     """How large kernels may become; with ``supported`` and ``can_fuse``, this module's rules of fusion."""
 
 __all__ = [
-    "Kernel",
-    "Layout",
-    "Narrow",
-    "can_fuse",
-    "compile_kernel",
-    "compile_narrow",
-    "computes_functions",
-    "find_narrow",
-    "layout_of",
-    "limits",
-    "lower",
-    "overwritable",
-    "overwrite",
-    "print_kernel",
-    "supported",
-    "verify",
-    "without_copies",
-]
+    "Kernel", "Layout", "Narrow", "can_fuse", "compile_kernel", "compile_narrow", "computes_functions",
+    "find_narrow", "layout_of", "limits", "lower", "overwritable", "overwrite", "print_kernel", "supported",
+    "verify", "without_copies",
+]  # fmt: skip
 
 _LATER = {
     "compile": ("compile_kernel", "compile_narrow"),

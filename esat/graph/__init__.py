@@ -10,25 +10,7 @@ from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, SharedVariable, Variable
 
 __all__ = [
-    "Apply",
-    "Client",
-    "Constant",
-    "Family",
-    "Feature",
-    "FunctionGraph",
-    "NodeFinder",
-    "Op",
-    "ReplaceValidate",
-    "SharedVariable",
-    "TensorType",
-    "TopologicalOrder",
-    "Type",
-    "Variable",
-    "Work",
-    "ancestors",
-    "clone",
-    "debugprint",
-    "expression_text",
-    "inputs_of",
-    "toposort",
-]
+    "Apply", "Client", "Constant", "Family", "Feature", "FunctionGraph", "NodeFinder", "Op",
+    "ReplaceValidate", "SharedVariable", "TensorType", "TopologicalOrder", "Type", "Variable", "Work",
+    "ancestors", "clone", "debugprint", "expression_text", "inputs_of", "toposort",
+]  # fmt: skip

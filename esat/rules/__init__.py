@@ -30,31 +30,11 @@ list = RULES.list
 show = RULES.show
 
 __all__ = [
-    "PACKAGE_RULES",
-    "RULES",
-    "SOUNDNESS_CLASSES",
-    "Operator",
-    "Position",
-    "Rule",
-    "RuleDatabase",
-    "RuleFile",
-    "Ruleset",
-    "Signature",
-    "Soundness",
-    "add",
-    "declared_signature",
-    "elementwise",
-    "expand",
-    "list",
-    "load",
-    "permutation_axes",
-    "permutation_input_rank",
-    "permutation_word",
-    "read_forms",
-    "read_rules",
-    "remove",
-    "show",
-]
+    "PACKAGE_RULES", "RULES", "SOUNDNESS_CLASSES", "Operator", "Position", "Rule", "RuleDatabase",
+    "RuleFile", "Ruleset", "Signature", "Soundness", "add", "declared_signature", "elementwise", "expand",
+    "list", "load", "permutation_axes", "permutation_input_rank", "permutation_word", "read_forms",
+    "read_rules", "remove", "show",
+]  # fmt: skip
 
 
 check_calls(globals(), __all__)

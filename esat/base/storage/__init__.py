@@ -19,19 +19,7 @@ from esat.base.storage.store import (
 from esat.base.storage.whole import write_whole
 
 __all__ = [
-    "DEFAULT_LIMIT",
-    "DIRECTORY_VARIABLE",
-    "KINDS",
-    "SHIPPED",
-    "CacheWarning",
-    "DamagedEntryError",
-    "DiskStore",
-    "EntryDirectory",
-    "StoredFile",
-    "UnusableDirectoryError",
-    "default_directory",
-    "digest_of",
-    "digest_of_sources",
-    "package_digest",
-    "write_whole",
-]
+    "DEFAULT_LIMIT", "DIRECTORY_VARIABLE", "KINDS", "SHIPPED", "CacheWarning", "DamagedEntryError",
+    "DiskStore", "EntryDirectory", "StoredFile", "UnusableDirectoryError", "default_directory", "digest_of",
+    "digest_of_sources", "package_digest", "write_whole",
+]  # fmt: skip

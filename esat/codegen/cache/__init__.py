@@ -15,17 +15,6 @@ from esat.codegen.cache.kernel_cache import (
 )
 
 __all__ = [
-    "RECENT_KERNELS",
-    "CacheInfo",
-    "CacheWarning",
-    "CompileOptions",
-    "CompiledKernel",
-    "KernelCache",
-    "assembly",
-    "clear",
-    "info",
-    "is_stored",
-    "load_or_compile",
-    "misses",
-    "process_cache",
-]
+    "RECENT_KERNELS", "CacheInfo", "CacheWarning", "CompileOptions", "CompiledKernel", "KernelCache",
+    "assembly", "clear", "info", "is_stored", "load_or_compile", "misses", "process_cache",
+]  # fmt: skip

@@ -72,24 +72,10 @@ PLACES_ONLY = ("stored", "structure")
 """How results of ops are typed that, of their first operand of several, read the places only."""
 
 RULESETS = (
-    "esat-load",
-    "esat-types",
-    "esat-index",
-    "esat-known",
-    "esat-offer",
-    "esat-take",
-    "esat-take-first",
-    "esat-taken",
-    "esat-lift",
-    "esat-reduce",
-    "esat-flatten",
-    "esat-retire",
-    "esat-factor",
-    "esat-factored",
-    "esat-view",
-    "esat-fold",
-    "esat-facts",
-)
+    "esat-load", "esat-types", "esat-index", "esat-known", "esat-offer", "esat-take", "esat-take-first",
+    "esat-taken", "esat-lift", "esat-reduce", "esat-flatten", "esat-retire", "esat-factor", "esat-factored",
+    "esat-view", "esat-fold", "esat-facts",
+)  # fmt: skip
 """Rule sets of the layer itself; :mod:`esat.egraph.saturation.saturate` says in which order they run."""
 
 ELEMENTWISE_TYPINGS = frozenset({"same", "bool", "real"})

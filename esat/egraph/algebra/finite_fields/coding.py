@@ -60,19 +60,9 @@ _CODES = {
 _PARTS = {"Conj": 0, "Real": 1, "Imag": 2, "Abs": SIZE}
 """Numbers of what is made of a complex number and its conjugate."""
 _PARALLEL = {
-    "Cast",
-    "Log",
-    "Log1p",
-    "Log2",
-    "Log10",
-    "Sqrt",
-    "Pow",
-    "Sign",
-    "Arctan",
-    "Arcsin",
-    "Arctanh",
+    "Cast", "Log", "Log1p", "Log2", "Log10", "Sqrt", "Pow", "Sign", "Arctan", "Arcsin", "Arctanh",
     "Arcsinh",
-}
+}  # fmt: skip
 """Functions f with f(conj x) = conj f(x), beside those of :data:`FUNCTIONS`: what is 0 has a sign, so that
 this holds on both sides of a cut.
 """

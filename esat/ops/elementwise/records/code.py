@@ -8,41 +8,11 @@ from types import MappingProxyType
 
 from esat.base.records import record
 
-VECTOR_MATH = frozenset(
-    [
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "logaddexp",
-        "log1mexp",
-        "sigmoid",
-        "softplus",
-        "sqrt",
-        "cbrt",
-        "pow",
-        "sin",
-        "cos",
-        "tan",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "arctan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "arcsinh",
-        "arccosh",
-        "arctanh",
-        "erf",
-        "erfc",
-        "erfcx",
-        "gammaln",
-    ]
-)
+VECTOR_MATH = frozenset([
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "log1mexp", "sigmoid", "softplus",
+    "sqrt", "cbrt", "pow", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh",
+    "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfc", "erfcx", "gammaln",
+])  # fmt: skip
 """Names of vectorized functions of floats that templates may call."""
 
 SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
@@ -54,37 +24,12 @@ SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
 )
 """Names of functions of floats that are SciPy's, and how many operands they have."""
 
-SCALAR_HELPERS = frozenset(
-    [
-        "wrapping_add",
-        "wrapping_sub",
-        "wrapping_mul",
-        "floor_divide",
-        "remainder",
-        "fmod",
-        "integer_power",
-        "shift_left",
-        "shift_right",
-        "sign",
-        "absolute",
-        "copysign",
-        "floor",
-        "ceil",
-        "trunc",
-        "rint",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "signbit",
-        "maximum",
-        "minimum",
-        "fmax",
-        "fmin",
-        "select",
-        "fused_multiply_add",
-        "multiply_add",
-    ]
-)
+SCALAR_HELPERS = frozenset([
+    "wrapping_add", "wrapping_sub", "wrapping_mul", "floor_divide", "remainder", "fmod", "integer_power",
+    "shift_left", "shift_right", "sign", "absolute", "copysign", "floor", "ceil", "trunc", "rint", "isnan",
+    "isinf", "isfinite", "signbit", "maximum", "minimum", "fmax", "fmin", "select", "fused_multiply_add",
+    "multiply_add",
+])  # fmt: skip
 """Names of scalar functions that templates may call, with NumPy's semantics for every dtype it has them for.
 
 ``select(condition, a, b)`` evaluates both ``a`` and ``b``; ``multiply_add(a, b, c)`` is rounded once where
