@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from caches import with_rules
 
 import esat
 from esat.codegen import helpers
@@ -245,7 +246,11 @@ def test_programs_compiled_with_helpers_are_those_compiled_alone(tmp_path):
     script.write_text(f"{imports}{inspect.getsource(program)}{MAIN}")
     done = subprocess.run(
         [sys.executable, str(script)],
-        env={**os.environ, "ESAT_CACHE_DIR": str(tmp_path / "cache"), helpers.PROCESSES_VARIABLE: "2"},
+        env={
+            **os.environ,
+            "ESAT_CACHE_DIR": str(with_rules(tmp_path / "cache")),
+            helpers.PROCESSES_VARIABLE: "2",
+        },
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

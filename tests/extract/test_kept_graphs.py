@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from caches import with_rules
 
 import esat
 from esat.base.storage import CacheWarning, DiskStore
@@ -223,7 +224,11 @@ print("saturate" in f.profile.stages, len(f.explain().parts) > 0, f.profile.opti
 
 def test_the_next_process_does_not_saturate(tmp_path):
     root = Path(__file__).parents[2]
-    environment = {**os.environ, "ESAT_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(root)}
+    environment = {
+        **os.environ,
+        "ESAT_CACHE_DIR": str(with_rules(tmp_path / "cache")),
+        "PYTHONPATH": str(root),
+    }
     environment.pop("ESAT_EGRAPH_CACHE", None)
     command = [sys.executable, "-c", WORKER]
     shown = [

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from caches import with_rules
 
 from esat.codegen.ground import draws
 
@@ -60,7 +61,7 @@ def check(found, seed, kind):
 
 
 def test_a_second_process_draws_from_its_own_stream(tmp_path):
-    assert check(run(tmp_path, 3), 3, "PCG64") == ["ParameterError", True, "Executable"]
+    assert check(run(with_rules(tmp_path), 3), 3, "PCG64") == ["ParameterError", True, "Executable"]
     for seed, kind in ((3, "PCG64"), (8, "PCG64"), (5, "Philox")):
         found = check(run(tmp_path, seed, kind), seed, kind)
         assert found == ["ParameterError", False, "RecordedExecutable"]

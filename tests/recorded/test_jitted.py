@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from caches import with_rules
 
 PROGRAM = """
 import json, sys
@@ -71,7 +72,7 @@ def run(folder, number=2.0, rest=""):
 
 @pytest.fixture(scope="module")
 def cold(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cache")
+    folder = with_rules(tmp_path_factory.mktemp("cache"))
     return folder, run(folder, rest="all")
 
 

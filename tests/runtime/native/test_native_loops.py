@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from caches import with_rules
 
 import esat
 from esat.runtime.loop_routine import LoopRoutine
@@ -126,7 +127,7 @@ print(float(last).hex(), float(root).hex(), "numba" in sys.modules)
 
 
 def test_another_process_finds_programs_with_loops(tmp_path):
-    environment = {"PATH": "", "ESAT_CACHE_DIR": str(tmp_path), "ESAT_EGRAPH_CACHE": "1"}
+    environment = {"PATH": "", "ESAT_CACHE_DIR": str(with_rules(tmp_path)), "ESAT_EGRAPH_CACHE": "1"}
     command = [sys.executable, "-c", _PROGRAM]
     told = [
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
