@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 import pytest
+from caches import with_rules
 
 import esat
 from esat.classic.optimizers.local import local_optimizer
@@ -161,7 +162,7 @@ print("right")
 
 def test_recorded_programs(tmp_path, monkeypatch):
     """The second process runs what the first one recorded."""
-    monkeypatch.setenv("ESAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("ESAT_CACHE_DIR", str(with_rules(tmp_path)))
     tmp_path.chmod(0o700)
     for _ in range(3):
         done = subprocess.run(  # noqa: PLW1510

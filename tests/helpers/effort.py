@@ -33,6 +33,6 @@ def assert_near_linear(work_of: Callable[[int], Callable[[], object]], size: int
     size
         Of the smaller problem.
     """
-    work_of(size)()  # what is only done once
+    work_of(size // 4)()  # what is only done once
     small, large = (calls_of(work_of(number)) for number in (size, 4 * size))
     assert large < 5 * small, f"{small} calls for size {size}, {large} for {4 * size}"

@@ -1,5 +1,6 @@
 """Layers over the rows of matrices become one op: which graphs, with what results."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,17 @@ def arrays(rows: int, features: int, width: int, classes: int, dtype: str = "flo
     return [(RNG.normal(size=shape) / shape[-1] ** 0.5).astype(dtype) for shape in shapes]
 
 
-def names(program: Program, mode: Any = "fast_run") -> list[str]:
+@functools.cache
+def compiled(program: Program, dtype: str = "float64") -> tuple[list[int], Any]:
+    """The places of a program's inputs, and its function."""
+    places, built = graph(program, dtype)
+    return places, esat.compile(built)
+
+
+def names(program: Program, mode: Any = None) -> list[str]:
     """The ops of the program in blocks; none where there is no such program."""
-    second = esat.compile(graph(program)[1], mode).in_blocks
+    function = compiled(program)[1] if mode is None else esat.compile(graph(program)[1], mode)
+    second = function.in_blocks
     return [] if second is None else [node.op.name for group in second.steps for node in group.nodes]
 
 
@@ -111,8 +120,7 @@ def test_what_does_not(name: str) -> None:
 @pytest.mark.usefixtures("always")
 def test_values(name: str, dtype: str) -> None:
     program = (JOINED | APART)[name]
-    places, built = graph(program, dtype)
-    function = esat.compile(built)
+    places, function = compiled(program, dtype)
     tolerance = 1e-4 if dtype == "float32" else 1e-11
     # The last weights are too large for blocks.
     for sizes in ((1, 1, 1, 1), (2, 9, 4, 3), (700, 20, 30, 10), (40, 300, 200, 3)):

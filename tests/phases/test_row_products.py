@@ -1,5 +1,6 @@
 """Gradients of models linear in their parameters read a matrix once: which graphs, with what results."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -63,8 +64,16 @@ def arrays(rows: int, columns: int, dtype: str) -> list[np.ndarray]:
     return [(RNG.normal(size=shape) / max(columns, 1) ** 0.5).astype(dtype) for shape in shapes]
 
 
-def names(program: Program, mode: Any = "fast_run") -> list[str]:
-    return [node.op.name for group in esat.compile(graph(program)[1], mode).steps for node in group.nodes]
+@functools.cache
+def compiled(program: Program, dtype: str = "float64") -> tuple[list[int], Any]:
+    """The places of a program's inputs, and its function."""
+    places, built = graph(program, dtype)
+    return places, esat.compile(built)
+
+
+def names(program: Program, mode: Any = None) -> list[str]:
+    function = compiled(program)[1] if mode is None else esat.compile(graph(program)[1], mode)
+    return [node.op.name for group in function.steps for node in group.nodes]
 
 
 @pytest.mark.parametrize("name", JOINED)
@@ -89,8 +98,7 @@ def test_what_does_not(name: str) -> None:
 )
 def test_values(name: str, dtype: str) -> None:
     program = (JOINED | APART)[name]
-    places, built = graph(program, dtype)
-    function = esat.compile(built)
+    places, function = compiled(program, dtype)
     tolerance = 1e-4 if dtype == "float32" else 1e-11
     for rows, columns in ((1, 1), (7, 7), (70, 65), (65, 70), (3000, 61)):
         if name == "the same side" and rows != columns:

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+from caches import with_rules
+
 PROGRAM = """
 import signal, sys
 import esat
@@ -29,7 +31,7 @@ except KeyboardInterrupt:
 
 def test_the_next_compilation_works(tmp_path):
     """Modules of numba import each other: those that are there in part would stay so."""
-    environment = {**os.environ, "ESAT_CACHE_DIR": str(tmp_path), "ESAT_PROGRESS": "0"}
+    environment = {**os.environ, "ESAT_CACHE_DIR": str(with_rules(tmp_path)), "ESAT_PROGRESS": "0"}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, env=environment
     )
