@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from esat.base.records import record
-from esat.errors import GraphError, describe
+from esat.errors import DtypeError, GraphError, describe
 from esat.frontend.elements.streams import advanced
 from esat.graph.algorithms.copying import clone
 from esat.graph.algorithms.traversal import ancestors
@@ -77,8 +78,8 @@ class Graph:
         single = isinstance(outputs, Variable) or not isinstance(outputs, (list, tuple))
         wanted = (outputs,) if single else outputs
         fields = {
-            "inputs": (inputs,) if isinstance(inputs, Variable) else tuple(inputs),
-            "outputs": tuple(as_variable(output) for output in wanted),
+            "inputs": _inputs(inputs),
+            "outputs": tuple(_output(place, output) for place, output in enumerate(wanted)),
             "updates": tuple(_update(*pair) for pair in _pairs(updates)),
             "givens": tuple(_given(*pair) for pair in _pairs(givens)),
             "single_output": single,
@@ -147,6 +148,22 @@ def donated_positions(graph: Graph | FunctionGraph, donate: Iterable[Variable]) 
         if not isinstance(variable, Variable) or variable not in positions:
             raise GraphError(f"only inputs of the graph can be donated; {variable!r} is none")
     return frozenset(positions[variable] for variable in given)
+
+
+def _inputs(given: Any) -> tuple[Variable, ...]:
+    found = (given,) if isinstance(given, Variable) or not isinstance(given, Iterable) else tuple(given)
+    for place, one in enumerate(found):
+        if not isinstance(one, Variable):
+            reason = "inputs are Variables, as esat.vector('x'); their values are given when it is called"
+            raise GraphError(f"Graph: input {place} is {reprlib.repr(one)}; {reason}")
+    return found
+
+
+def _output(place: int, value: Any) -> Variable:
+    try:
+        return as_variable(value)
+    except DtypeError as error:
+        raise DtypeError(f"Graph: output {place} is no Variable: {error}") from None
 
 
 def _pairs(given: Pairs | None) -> list[tuple[Any, Any]]:

@@ -20,7 +20,7 @@ from esat.base.records import record
 from esat.errors import EsatError, GraphError, UserLine
 from esat.frontend.tracing.code import builtin_functions, user_objects
 from esat.frontend.tracing.code.outside import is_users_file
-from esat.frontend.tracing.trace import ErrorCheck, Path, PathDecision
+from esat.frontend.tracing.trace import ErrorCheck, Path, PathDecision, TracedInFull
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import as_symbol, holds_unknown, mapped
@@ -146,10 +146,13 @@ class _Explorer:
         self.traces = self.ways = 0
         self.checks: list[RunTimeCheck] = []
         self.decisive: set[tuple[bool, ...]] = set()
+        self.left: dict[tuple[bool, ...], Variable] = {}
 
-    def explore(self, forced: tuple[tuple[bool, UserLine | None], ...] = ()) -> _Way:
-        """All ways that begin with some outcomes."""
-        path = Path(forced)
+    def explore(
+        self, forced: tuple[tuple[bool, UserLine | None], ...] = (), breaks: frozenset[int] = frozenset()
+    ) -> _Way:
+        """All ways that begin with some outcomes, of which some are those of all steps of a loop."""
+        path = Path(forced, breaks=breaks)
         self.traces += 1
         found: _Way = None
         try:
@@ -159,19 +162,30 @@ class _Explorer:
             if not path.decisions or not is_users_error(error):
                 raise
             path.checks.append(ErrorCheck(None, _kept(error), len(path.decisions)))
+        if path.failed:
+            raise TracedInFull
         taken = tuple((one.outcome, one.line) for one in path.decisions)
         outcomes = tuple(one.outcome for one in path.decisions)
-        self.checks += [_at_run_time(path, one) for one in path.checks if one.depth >= len(forced)]
+        of_loops = frozenset(place for place, one in enumerate(path.decisions) if one.breaks)
+        for place in of_loops:
+            if outcomes[place]:
+                self.left[outcomes[:place]] = path.decisions[place].condition
+        first = len(self.checks)
         for place in reversed(range(len(forced), len(outcomes))):
             decision = path.decisions[place]
             if self.ways > MOST_WAYS or self.traces > MOST_TRACES:
                 raise path.decisions[-1].refusal
-            other = self.explore((*taken[:place], (not decision.outcome, decision.line)))
+            begin = frozenset(one for one in of_loops if one <= place)
+            other = self.explore((*taken[:place], (not decision.outcome, decision.line)), begin)
+            if decision.breaks:  # whether a loop is left is known by what is computed where it is
+                decision.condition = self.left[outcomes[:place]]
             if other is not None and found is not None:
                 self.decisive.add(outcomes[:place])
                 found = _Choice(decision, *((found, other) if decision.outcome else (other, found)))
             else:
                 found = found or other
+        own = [_at_run_time(path, one) for one in path.checks if one.depth >= len(forced)]
+        self.checks[first:first] = own
         return found
 
 

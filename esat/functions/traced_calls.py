@@ -152,7 +152,7 @@ def trace_call(
         rebinder = Rebinder(Outside(settings.name))
         trace = Trace(settings.name, numbers, rebinder.called, rebinder.outside.watch, rebinder.outside.made,
                       path=path, leaves=leaves, conditions=conditions, skips=skips and not is_debug,
-                      arrays=frozenset(inputs.values()), least=settings.least)  # fmt: skip
+                      may_end=skips, arrays=frozenset(inputs.values()), least=settings.least)  # fmt: skip
         traces.append(trace)
         with rebinder.outside.watching(), in_trace(trace):
             return _run(settings.name, function, structure, stood_for(), rebinder)

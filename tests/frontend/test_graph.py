@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.errors import GraphError
+from esat.errors import DtypeError, GraphError
 
 
 def test_outputs_and_updates():
@@ -81,3 +81,17 @@ def test_shared_variables():
     held = esat.shared(array)
     array[0] = 7
     assert held.get_value()[0] == 1
+
+
+def test_what_is_no_variable_is_told_by_its_place():
+    x = esat.vector("x")
+    for inputs, place in (([x, 3.0], 1), ([np.ones(2)], 0), (2, 0)):
+        with pytest.raises(GraphError, match=rf"input {place} is .*esat\.vector"):
+            esat.Graph(inputs, x * 2)
+    with pytest.raises(DtypeError, match="output 1 is no Variable"):
+        esat.Graph([x], [x, "x"])
+    with pytest.raises(esat.errors.GradientError, match="differentiate by Variables"):
+        esat.grad(x.sum(), 3.0)
+    rows = [esat.tensor(dtype="float64", shape=(size,)) for size in (2, 3)]
+    with pytest.raises(esat.errors.ShapeError, match=r"stack.*different shapes: \(2,\), \(3,\)"):
+        esat.stack(rows)

@@ -7,7 +7,9 @@ import scipy.fftpack
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
+import scipy.spatial
 import scipy.stats
+from scipy.spatial.distance import cdist, pdist
 from scipy.stats import multivariate_normal, norm, poisson
 
 import esat
@@ -236,3 +238,28 @@ def test_discrete_lyapunov_equations():
     a, q = RNG.normal(size=(4, 4)) / 4, RNG.normal(size=(4, 4))
     check(scipy.linalg.solve_discrete_lyapunov, a, q, rtol=1e-9)
     check(scipy.linalg.solve_discrete_lyapunov, a + 0.1j * a.T, q, rtol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cityblock", "chebyshev", "cosine"])
+def test_distances(metric):
+    points = RNG.normal(size=(5, 7))
+    check(lambda x, y: cdist(x, y, metric), IMAGE, points)
+    check(lambda x: scipy.spatial.distance.cdist(x, points.astype("float32"), metric=metric), IMAGE)
+    check(lambda x: pdist(x, metric), points)
+    one = getattr(scipy.spatial.distance, metric)
+    assert esat.jit(lambda x: one(x, points[0]))(points[1]) == pytest.approx(one(*points[1::-1]), rel=1e-12)
+    slope = esat.grad(lambda x: (cdist(x, points, metric) ** 2).sum())(IMAGE)
+    step = 1e-6 * RNG.normal(size=IMAGE.shape)
+    ends = [(cdist(IMAGE + s * step, points, metric) ** 2).sum() for s in (1, -1)]
+    np.testing.assert_allclose((slope * step).sum(), (ends[0] - ends[1]) / 2, rtol=1e-5)
+
+
+def test_distances_that_are_not_known():
+    with pytest.raises(CallError, match="metrics for traced arrays are euclidean"):
+        esat.jit(lambda x: cdist(x, x, "jaccard"))(IMAGE)
+    with pytest.raises(CallError, match=r"w=.* is not known here"):
+        esat.jit(lambda x: cdist(x, x, w=np.ones(7)))(IMAGE)
+    with pytest.raises(esat.errors.ShapeError, match="7 and 3 coordinates"):
+        esat.jit(lambda x: cdist(x, np.ones((2, 3))))(IMAGE)
+    with pytest.raises(esat.errors.ShapeError, match="a matrix is wanted"):
+        esat.jit(pdist)(X)

@@ -185,6 +185,14 @@ def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Variabl
         types = [variable.type for variable in variables]
         raise ShapeError(describe("stack", types, "arrays of one rank are needed"))
     index = normalize_axis("stack", axis, ranks.pop() + 1)
+    known = list(
+        dict.fromkeys(one.tensor_type.shape for one in variables if None not in one.tensor_type.shape)
+    )
+    if len(known) > 1:
+        types = [variable.type for variable in variables]
+        raise ShapeError(
+            describe("stack", types, f"the arrays have different shapes: {known[0]}, {known[1]}")
+        )
     if index == 0 and len(variables) >= _RUN:
         columns = _columns(variables)
         return join(_runs(variables), 0) if columns is None else stack(columns, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, overload
@@ -132,7 +132,7 @@ def vjp(
         As :func:`grad`, and when a cotangent does not fit its output.
     """
     single = isinstance(wrt, Variable)
-    targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
+    targets: list[Any] = list(wrt) if not single and isinstance(wrt, Iterable) else [wrt]
     for target in targets:
         if not isinstance(target, Variable):
             raise GradientError(describe("grad", [repr(target)], "can only differentiate by Variables"))

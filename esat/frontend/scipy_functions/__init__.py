@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from esat.frontend.scipy_functions import filters, linalg
+from esat.frontend.scipy_functions import distances, filters, linalg
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {**linalg.FUNCTIONS, **filters.FUNCTIONS}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **linalg.FUNCTIONS,
+    **filters.FUNCTIONS,
+    **distances.FUNCTIONS,
+}
 """SciPy's public names -> functions."""

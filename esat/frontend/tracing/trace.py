@@ -106,12 +106,15 @@ class PathDecision:
         The error where no program can choose.
     line
         Of the user's, that asked.
+    breaks
+        Whether it is that of all steps of a loop, which is left where it is true.
     """
 
     condition: Variable
     outcome: bool
     refusal: TracingError
     line: UserLine | None
+    breaks: bool = False
 
 
 @dataclass(slots=True)
@@ -149,6 +152,12 @@ class Path:
         Whether a function of one element of a batch is traced, which decides nothing for all of them.
     lines
         Those at which something was decided.
+    breaks
+        Which of the forced decisions are those of all steps of a loop.
+    of_step, leaves
+        Decisions of the present step of such a loop, None outside of one; and what they are taken for.
+    failed
+        Whether a loop was left that has to be traced in full.
     """
 
     forced: tuple[tuple[bool, UserLine | None], ...] = ()
@@ -157,6 +166,10 @@ class Path:
     texts: dict[str, tuple[Variable, str]] = field(default_factory=dict)
     batching: bool = False
     lines: set[UserLine | None] = field(default_factory=set)
+    breaks: frozenset[int] = frozenset()
+    of_step: list[PathDecision] | None = None
+    leaves: bool = False
+    failed: bool = False
 
     def placed(self, begin: tuple[int, int, int], place: Callable[[list[Variable]], list[Variable]]) -> None:
         """Replace the conditions, and values in texts, that came after some point."""
@@ -232,8 +245,9 @@ class Trace:
         Variables that stand for others, of a gradient or for the elements of a batch -> the sizes of these.
     has_ended
         Whether the function has returned: what stood for its arrays and numbers means nothing then.
-    skips
-        Whether iterations of loops need not be traced where others tell what they do.
+    skips, may_end
+        Whether iterations of loops need not be traced where others tell what they do: of all loops, and of
+        those that values end.
     skipping
         Numbers of loops that stand for all that are left.
     live
@@ -257,6 +271,7 @@ class Trace:
     stand_ins: dict[Variable, tuple[Variable, ...]] = field(default_factory=dict)
     has_ended: bool = False
     skips: bool = False
+    may_end: bool = False
     skipping: set[Variable] = field(default_factory=set)
     live: list[weakref.ref[Any]] = field(default_factory=list)
     loops: list[tuple[UserLine | None, int, str | None]] = field(default_factory=list)
@@ -329,7 +344,10 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
     trace = current_trace()
     if trace is None or variable.tensor_type.ndim:
         return bool(value_of(variable, asked, advice))
-    require_no_skip(variable)
+    path = trace.path
+    is_of_step = path is not None and path.of_step is not None
+    if not is_of_step:
+        require_no_skip(variable)
     if is_of_numbers(variable):
         condition = condition_of(variable, trace.numbers)
         outcome = None if condition is None else condition.outcome(trace.leaves)
@@ -338,7 +356,6 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
         if condition not in trace.conditions:
             trace.conditions.append(condition)
         return outcome
-    path = trace.path
     if path is None or path.batching:
         raise not_known(variable, asked, _LOOPS if _is_while(user_line()) else advice)
     number, line = len(path.decisions), user_line()
@@ -348,6 +365,10 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
     if number >= MOST_DECISIONS or (is_again and _is_while(line)):
         raise not_known(variable, asked, advice)
     path.lines.add(line)
+    if path.of_step is not None:
+        refusal = not_known(variable, asked, advice)
+        path.of_step.append(PathDecision(truth(variable), path.leaves, refusal, line, breaks=True))
+        return path.leaves
     outcome = False
     if number < len(path.forced):
         outcome, before = path.forced[number]

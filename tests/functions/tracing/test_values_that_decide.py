@@ -341,10 +341,11 @@ def test_places_that_some_ways_do_not_have():
 
 def test_loops_that_end_by_values_say_so():
     def f(x):
-        for _ in range(100):
-            if x.sum() < 1.0:
-                break
-            x = x / 2.0
+        for row in (x, x + 1.0, x + 2.0, x + 3.0, x + 4.0):
+            for _ in (1, 2, 3):
+                if row.sum() < 1.0:
+                    break
+                x = x / 2.0
         return x
 
     with pytest.raises(DtypeError, match="how often a loop runs"):

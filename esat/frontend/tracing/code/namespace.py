@@ -39,6 +39,8 @@ OUR_NAMES = {
     "scipy.linalg": "esat.scipy.linalg",
     "scipy.ndimage": "esat.scipy.ndimage",
     "scipy.signal": "esat.scipy.signal",
+    "scipy.spatial": "esat.scipy.spatial",
+    "scipy.spatial.distance": "esat.scipy.spatial.distance",
     "scipy.special": "esat.scipy.special",
 }
 """Modules of others -> those that stand for them in a trace."""

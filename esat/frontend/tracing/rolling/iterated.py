@@ -12,6 +12,7 @@ import functools
 import linecache
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from esat.errors import EsatError, UserLine
@@ -20,16 +21,23 @@ from esat.frontend.tracing.rolling.iterations import (
     NotEqualError,
     needed,
 )
+from esat.frontend.tracing.rolling.left_loop import LeftLoop, held_by, in_all_steps
 from esat.frontend.tracing.rolling.rolled_loop import RolledLoop
-from esat.frontend.tracing.rolling.skipping import FEWEST_SKIPPED, TRACED, Skipped, StateWatch
-from esat.frontend.tracing.trace import ErrorCheck, Trace, TracedInFull, current_trace
+from esat.frontend.tracing.rolling.skipping import (
+    FEWEST_SKIPPED,
+    MOST_TRACED,
+    TRACED,
+    Skipped,
+    StateWatch,
+)
+from esat.frontend.tracing.trace import ErrorCheck, Path, Trace, TracedInFull, current_trace
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.algorithms.traversal import ancestors
 from esat.graph.calls.callers import user_line
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType
-from esat.graph.variables import Apply, Constant, Variable
+from esat.graph.variables import Apply, Variable
 from esat.graph.watching import watching_nodes
 from esat.ops.index.basic import Subtensor
 
@@ -51,7 +59,7 @@ def rolled(value: Any, target: str | None = None) -> Any:
     length = _length(value)
     if length is None or length < FEWEST_STEPS:
         return value
-    if type(value) is range and target is not None and trace.skips and length >= FEWEST_SKIPPED:
+    if type(value) is range and target is not None and trace.may_end and length > MOST_TRACED:
         return _iterated(value, trace, StateWatch(target))
     return _iterated(_elements(value) if type(value) is TracedArray else value, trace)
 
@@ -128,14 +136,22 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
     nodes: list[list[Apply]] = []
     path = trace.path
     begin = None if path is None else path.point()
+    is_within = path is not None and path.of_step is not None
+    is_told = not is_within and _is_told(path)
+    decided: list[int] = []
+    decides = settled = False
     remaining = iter(values)
     while True:
-        if watch is not None and 1 <= len(nodes) <= TRACED:
+        if watch is not None and 1 <= len(nodes) <= MOST_TRACED:
             watch.look(sys._getframe(1))
-        if watch is not None and len(nodes) == TRACED:
-            if watch.settles(TRACED - 2) and (path is None or path.point() == begin):
+        if watch is not None and TRACED <= len(nodes) <= MOST_TRACED:
+            decides = is_told or (not is_within and _decides(path, begin, decided))
+            is_enough = decides or _may_skip(values, trace, begin)
+            settled = watch.settles(TRACED - 2) and is_enough
+            if settled:
                 break
-            watch.forget()
+            if len(nodes) == MOST_TRACED:
+                watch.forget()
         with watching_nodes() as own:
             try:
                 value = next(remaining)
@@ -143,9 +159,16 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
                 break
             yield value
         nodes.append(own)
-    if watch is not None and len(nodes) == TRACED:
-        yield from _skipping(values, nodes, trace, watch, line)
+        if path is not None:
+            decided.append(len(path.decisions if path.of_step is None else path.of_step))
+    if watch is not None and settled:
+        further = _deciding if decides else _skipping
+        yield from further(values, nodes, trace, watch, line)
         return
+    if is_told:  # a step changes what Python knows
+        raise TracedInFull
+    if watch is not None:
+        _look_again()
     reason: str | None = "it decides by values"
     if path is None or begin is None:
         reason = _roll(nodes, trace)
@@ -154,6 +177,96 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
         reason = _roll(nodes, trace, checks=checks)
         path.checks[begin[1] :] = joined(checks) if reason is None else checks
     trace.loops.append((line, len(nodes), reason))
+
+
+def _is_told(path: Path | None) -> bool:
+    """Whether it is known that all steps of a loop decide the same; what they do is noted from now on."""
+    if path is None or len(path.decisions) not in path.breaks:
+        return False
+    path.of_step = []
+    return True
+
+
+def _may_skip(values: Any, trace: Trace, begin: tuple[int, int, int] | None) -> bool:
+    """Whether a loop that decides nothing is long enough to have iterations left out."""
+    is_plain = trace.path is None or trace.path.point() == begin
+    return is_plain and trace.skips and type(values) is range and len(values) >= FEWEST_SKIPPED
+
+
+def _decides(path: Path | None, begin: tuple[int, int, int] | None, decided: Sequence[int]) -> bool:
+    """Whether each step so far has decided one thing, the same one, which was false."""
+    if path is None or begin is None:
+        return False
+    own = path.decisions[begin[0] :]
+    return (
+        list(decided) == list(range(begin[0] + 1, begin[0] + 1 + len(decided)))
+        and path.point()[1:] == begin[1:]
+        and len(path.forced) <= begin[0]
+        and all(not (one.outcome or one.breaks) and one.line == own[0].line for one in own)
+    )
+
+
+def _deciding(
+    values: Any, nodes: list[list[Apply]], trace: Trace, watch: StateWatch, line: UserLine | None
+) -> Iterator[Any]:
+    """Two more steps of a loop that each of them may leave, for all that are left.
+
+    In the first one the loop goes on. Where that is so in all of them, it ends there; else the second one is
+    that in which it is left.
+    """
+    number, path = TensorType("int64", shape=()).make_variable(), trace.path
+    assert path is not None
+    trace.skipping.add(number)
+    if path.of_step is None:  # it has decided so far as functions do that have no loop
+        del path.decisions[-len(nodes) :]
+    begin, path.of_step = path.point(), []
+    leaves = begin[0] in path.breaks and path.forced[begin[0]][0]
+    with watching_nodes() as own:
+        yield TracedNumber(number, int)
+    watch.look(sys._getframe(2))
+    if not watch.settles(TRACED - 1) or len(path.of_step) != 1 or path.point() != begin:
+        raise TracedInFull
+    watch.forget()
+    (decision,) = path.of_step
+    if not leaves:
+        path.of_step = None
+        reason = _roll(nodes, trace, functools.partial(_skipped, number, values), own, number=number)
+        if reason is not None:
+            raise TracedInFull
+        path.decisions.append(decision)
+        trace.skipping.discard(number)
+        trace.loops.append((line, len(values), None))
+        return
+    last = TensorType("int64", shape=()).make_variable()
+    trace.skipping.add(last)
+    path.of_step, path.leaves = [], True
+    with watching_nodes() as ending:
+        try:
+            yield TracedNumber(last, int)
+        except GeneratorExit:
+            path.of_step, path.leaves = None, False
+            _look_again()
+            loop = LeftLoop(nodes, own, list(ending), trace, (number, last), values)
+            try:
+                condition = loop.exchanged(decision.condition)
+            except (NotEqualError, EsatError):  # whoever leaves the loop would not see it
+                path.failed, condition = True, decision.condition
+            path.decisions.append(replace(decision, condition=condition, outcome=True))
+            trace.skipping -= {number, last}
+            return
+    raise TracedInFull
+
+
+def _skipped(number: Variable, values: range, iterations: Iterations, last: Sequence[Apply]) -> Skipped:
+    return Skipped(iterations, last, number, values)
+
+
+def _look_again() -> None:
+    """Have the variables of the loop's function anew: a frame keeps those of the last look until then."""
+    frame: Any = sys._getframe(1)
+    while frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    len(frame.f_locals)
 
 
 def _skipping(
@@ -170,7 +283,9 @@ def _skipping(
     if not watch.settles(TRACED - 1) or (path is not None and path.point() != begin):
         raise TracedInFull
     watch.forget()
-    reason = _roll(nodes, trace, lambda iterations, last: Skipped(iterations, last, number, values), own)
+    reason = _roll(
+        nodes, trace, lambda iterations, last: Skipped(iterations, last, number, values), own, number=number
+    )
     if reason is not None:
         raise TracedInFull
     trace.skipping.discard(number)
@@ -183,6 +298,7 @@ def _roll(
     skip: Any = None,
     own: Sequence[Apply] = (),
     checks: Sequence[ErrorCheck] = (),
+    number: Variable | None = None,
 ) -> str | None:
     """Exchange what refers to values of iterations; why not, where that is not possible.
 
@@ -192,16 +308,17 @@ def _roll(
         Those of each iteration.
     skip
         Makes a :class:`Skipped` of iterations and the nodes of the last one; None where all were traced.
-    own
-        The nodes of the one that stands for others.
+    own, number
+        The nodes of the one that stands for others, and its number.
     checks
         Errors that iterations raise, whose conditions are exchanged too.
     """
     live = [one for one in (reference() for reference in trace.live) if one is not None]
     trace.live[:] = [reference for reference in trace.live if reference() is not None]
-    read = {value for value in map(_held, live) if value is not None}
+    read = {value for value in map(held_by, live) if value is not None}
     read |= {one.condition for one in checks if one.condition is not None}
-    kept = needed([*nodes, own], read)
+    everywhere = in_all_steps(nodes, own or nodes[-1], number, read)
+    kept = needed([*nodes, own], read | everywhere)
     if skip is None and sum(map(len, kept)) < FEWEST_NODES:
         return "it is short"
     skipped = None
@@ -219,7 +336,7 @@ def _roll(
         if check.condition is not None:
             check.condition = found.get(check.condition, check.condition)
     for one in live:
-        value = _held(one)
+        value = held_by(one)
         if value is not None and value in found:
             one.exchange(found[value])
     for one in live:
@@ -262,9 +379,3 @@ def _left_over(live: Sequence[Any], skipped: Skipped) -> str | None:
 def _shown(where: UserLine) -> str:
     text = linecache.getline(*where).strip()
     return f", at line {where[1]}" + (f": {text}" if text else "")
-
-
-def _held(one: Any) -> Variable | None:
-    """The Variable behind a traced object, where it is no view of another one."""
-    value = one.held
-    return value if isinstance(value, Variable) and not isinstance(value, Constant) else None

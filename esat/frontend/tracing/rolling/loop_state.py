@@ -71,7 +71,8 @@ class LoopState:
 
     def __init__(self, frame: types.FrameType, target: str, before: LoopState | None) -> None:
         self.traced: dict[int, Any] = {}
-        self._known = {} if before is None else before.traced
+        self._before = {} if before is None else before.traced  # whose identities are no others' so long
+        self._known = {one: place for place, one in enumerate(self._before)}
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []
         names = {name: value for name, value in frame.f_locals.items() if name != target}
@@ -106,7 +107,7 @@ class LoopState:
 
     def _of_traced(self, value: Any) -> Any:
         """What Python can tell of a traced object; whether it was there before, or where it was first met."""
-        number = ("kept", id(value)) if id(value) in self._known else ("new", 0)
+        number = ("kept", self._known[id(value)]) if id(value) in self._known else ("new", 0)
         if id(value) in self.traced and number[0] == "new":
             number = ("new", [*self.traced].index(id(value)) + 1)
         self.traced.setdefault(id(value), value)

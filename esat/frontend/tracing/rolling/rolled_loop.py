@@ -19,6 +19,7 @@ from esat.frontend.tracing.rolling.iterations import (
     rows_of,
 )
 from esat.graph.op import as_variable
+from esat.graph.registry import op_named
 from esat.graph.types import TensorType
 from esat.graph.variables import Variable
 from esat.ops.arrays.creation import alloc
@@ -140,6 +141,73 @@ class RolledLoop:
         if not plans:
             raise NotEqualError("nothing that it computes is used")
         return self._results(plans)
+
+    def left(
+        self, condition: Variable, wanted: dict[Variable, tuple[Variable, int]]
+    ) -> tuple[dict[Variable, Variable], Variable, Variable]:
+        """The loop that ends with the step in which a condition holds, if there is one.
+
+        Parameters
+        ----------
+        condition
+            Of the last step.
+        wanted
+            What to find -> a value of some step, and how many steps that is to be before the last one.
+
+        Returns
+        -------
+        What those values are; how many steps there are; and whether the condition ended them.
+
+        Raises
+        ------
+        NotEqualError
+            Where such a loop cannot be built.
+        """
+        if self.iterations.first:
+            raise NotEqualError("its first steps are others")
+        for number in range(len(self.steps)):
+            if number not in self.written:
+                self._make(number)
+        for place in self.written:
+            row = self._sequence(
+                as_variable(np.array(self.steps[place].rows)), TensorType("int64", shape=(None,))
+            )
+            array = self._value((place, 0), 1)
+            self.made[place, 0] = set_subtensor(getitem(array, row), self._written_value(place))
+        taps: dict[Variable, tuple[Key, int]] = {}
+        for variable, (value, back) in wanted.items():
+            found = self.iterations.place(value)
+            if found is None or any(
+                (found[1], one) not in self.iterations.initial for one in range(1, back + 1)
+            ):
+                raise NotEqualError("a value is not known where the loop is left in its first step")
+            taps[variable] = (found[1], back + 1)
+            self._value(*taps[variable])
+        ends = self.iterations.place(condition)
+        if ends is None:
+            raise NotEqualError("what ends it is not computed in each step")
+        step = Variable(TensorType("int64", shape=()))
+        carries = {stand: self._first(*tap) for tap, stand in self.taps.items()}
+        following = [self.made[key] if back == 1 else self.taps[key, back - 1] for key, back in self.taps]
+        parts = LoopParts(
+            as_variable(np.bool_(True)),
+            {**carries, step: as_variable(np.int64(0))},
+            [*following, op_named("add")(step, 1)],
+            goes_on=op_named("invert")(self.made[ends[1]]),
+            max_steps=self.count,
+        )
+        elements = {own: getitem(as_variable(rows), step) for own, rows in self.sequences.items()}
+        parts.replace(dict(elements))
+        parts.close()
+        parts.prune([own in {self.taps[tap] for tap in taps.values()} for own in parts.carries], [])
+        made = parts.node().outputs
+        last = dict(zip(parts.carries, made, strict=False))
+        results = {variable: last[self.taps[tap]] for variable, tap in taps.items()}
+        for variable, result in results.items():
+            if result.type != variable.type:
+                raise NotEqualError(f"a result has type {result.type}, not {variable.type}")
+        count, goes_on = made[len(parts.carries) : len(parts.carries) + 2]
+        return results, count, op_named("invert")(goes_on)
 
     def _written_value(self, place: int) -> Variable:
         return self._operand(self.written[place], self.steps[place].node.inputs[1])

@@ -17,6 +17,8 @@ from esat.ops.index.entries import OPERAND, Slice
 
 TRACED = 5
 """Iterations that are traced, and shown equal, before others are skipped."""
+MOST_TRACED = TRACED + 1
+"""The same where the first one differs: what was before the loop is handed on by none of the others."""
 FEWEST_SKIPPED = 64
 """Iterations from which some are skipped: tracing takes a quarter of a millisecond a node."""
 Rows: TypeAlias = np.ndarray[Any, np.dtype[Any]]
