@@ -159,10 +159,12 @@ class _Explorer:
             found = self.run(path)
             self.ways += 1
         except Exception as error:
+            if path.failed:
+                raise TracedInFull from error
             if not path.decisions or not is_users_error(error):
                 raise
             path.checks.append(ErrorCheck(None, _kept(error), len(path.decisions)))
-        if path.failed:
+        if path.failed or path.of_step is not None:
             raise TracedInFull
         taken = tuple((one.outcome, one.line) for one in path.decisions)
         outcomes = tuple(one.outcome for one in path.decisions)

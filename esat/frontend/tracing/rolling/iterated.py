@@ -12,6 +12,7 @@ import functools
 import linecache
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -247,11 +248,11 @@ def _deciding(
             path.of_step, path.leaves = None, False
             _look_again()
             loop = LeftLoop(nodes, own, list(ending), trace, (number, last), values)
-            try:
+            path.failed = True  # whoever leaves the loop would not see an error
+            with suppress(NotEqualError, EsatError):
                 condition = loop.exchanged(decision.condition)
-            except (NotEqualError, EsatError):  # whoever leaves the loop would not see it
-                path.failed, condition = True, decision.condition
-            path.decisions.append(replace(decision, condition=condition, outcome=True))
+                path.decisions.append(replace(decision, condition=condition, outcome=True))
+                path.failed = False
             trace.skipping -= {number, last}
             return
     raise TracedInFull

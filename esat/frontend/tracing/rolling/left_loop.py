@@ -15,6 +15,8 @@ from esat.graph.algorithms.copying import clone
 from esat.graph.op import Family
 from esat.graph.registry import op_named
 from esat.graph.variables import Apply, Constant, Variable
+from esat.ops.arrays.join import Join
+from esat.ops.index.write import PartWrite
 
 
 class LeftLoop:
@@ -73,11 +75,11 @@ class LeftLoop:
         held = {value for value in map(held_by, self._live) if value in same or value in back}
         read = {same.get(value, value) for value in held if value is not None} | {condition}
         kept = needed([*self._nodes, own], read | in_all_steps(self._nodes, own, self._number, read))
-        after = set(own[len(ending) :])
-        if any(node in after and node.op.family in (Family.LIBRARY, Family.CONTROL) for node in kept[-1]):
-            raise NotEqualError("what comes after the end of a step may raise an error")
         iterations = Iterations(kept[:-1])
         skipped = Skipped(iterations, kept[-1], self._number, self._values)
+        after = set(own[len(ending) :])
+        if any(node in after and _may_raise(node, skipped.of_number) for node in kept[-1]):
+            raise NotEqualError("what comes after the end of a step may raise an error")
         wanted = {
             value: (same[value], 0) if value in same else (value, back[value])
             for value in held
@@ -96,6 +98,16 @@ class LeftLoop:
                     raise NotEqualError("a part of an array moves on")
                 one.look_again()
         return left
+
+
+def _may_raise(node: Apply, of_number: set[Variable]) -> bool:
+    """Whether a node may raise an error for some values; places that a loop's number tells are known."""
+    if node.op.family in (Family.LIBRARY, Family.CONTROL):
+        return True
+    places = node.inputs[2 if isinstance(node.op, PartWrite) else 1 :]
+    return node.op.family is Family.INDEX and not all(
+        isinstance(one, Constant) or one in of_number for one in places if not isinstance(node.op, Join)
+    )
 
 
 def in_all_steps(
