@@ -31,7 +31,7 @@ from esat.codegen.ground.host import host_target
 from esat.codegen.ground.kernel_entry import entry_function, kinds_of
 from esat.codegen.ground.registries import registries
 from esat.codegen.ground.target import Target
-from esat.codegen.llvm.bounds import BOUNDS
+from esat.codegen.llvm.block_bounds import BOUNDS
 from esat.codegen.loop_compiler.compiler import loop_compiler
 from esat.codegen.loop_compiler.private import RUN_TIME, forget, private_compiler
 from esat.codegen.vector_math import shared_code
