@@ -19,7 +19,7 @@ from esat.egraph.preparation.rule_program import RuleProgram
 from esat.egraph.saturation.schedule import Budgets
 from esat.errors import EsatWarning, OptimizerError
 from esat.optimize.report import untimed
-from esat.optimize.search import Told
+from esat.optimize.told import Told
 
 if TYPE_CHECKING:
     from esat.egraph.reasons.provenance import Provenance

@@ -6,7 +6,6 @@ Its modules are many; :mod:`esat.optimize.search` imports them for a graph whose
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from esat.egraph.algebra.findings import FOUND
 from esat.egraph.algebra.phase import Algebra
@@ -25,9 +24,7 @@ from esat.extract.extraction import SUPERSEDED_NAMES
 from esat.extract.readout import TableLayout, read_out
 from esat.ops.inference.structure import NUMBERS
 from esat.optimize.report import Stage
-
-if TYPE_CHECKING:
-    from esat.optimize.search import Told
+from esat.optimize.told import Told
 
 FACTS = ("dt", "bp", FOUND)
 """Facts that extraction and explanations read."""
