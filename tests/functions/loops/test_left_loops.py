@@ -97,6 +97,15 @@ def with_the_one_before(a):
     return before, x, i
 
 
+def rotating(a, tolerance):
+    x, y, z = a, a + 1, a * 0.5
+    for i in range(30):  # noqa: B007 - returned
+        x, y, z = y, z, 0.3 * x + 0.2 * np.cos(z)
+        if abs(z - y) < tolerance:
+            break
+    return x, y, z, i
+
+
 def conjugate_gradients(A, b):
     x = np.zeros_like(b)
     r = b - A @ x
@@ -134,6 +143,7 @@ CASES = {
     twice: [(np.float64(3.0), np.float64(2.0)), (np.float64(1.0), np.float64(1.0))],
     writing: [(np.float64(1.0),), (np.float64(0.739),)],
     with_the_one_before: [(np.float64(1.0),), (np.float64(0.7390851332151607),)],
+    rotating: [(np.float64(1.0), one) for one in (1e-1, 1e-4, 0.0, 10.0)],
     conjugate_gradients: [(POSITIVE, rng.random(5))],
     checked_first: [(0.1 * POSITIVE, rng.random(5)), (POSITIVE, np.zeros(5))],
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import linecache
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -227,11 +227,12 @@ def _deciding(
     watch.look(sys._getframe(2))
     if not watch.settles(TRACED - 1) or len(path.of_step) != 1 or path.point() != begin:
         raise TracedInFull
-    watch.forget()
+    moved = watch.forget()
     (decision,) = path.of_step
     if not leaves:
         path.of_step = None
-        reason = _roll(nodes, trace, functools.partial(_skipped, number, values), own, number=number)
+        skip = functools.partial(_skipped, number, values)
+        reason = _roll(nodes, trace, skip, own, number=number, moved=moved)
         if reason is not None:
             raise TracedInFull
         path.decisions.append(decision)
@@ -247,7 +248,7 @@ def _deciding(
         except GeneratorExit:
             path.of_step, path.leaves = None, False
             _look_again()
-            loop = LeftLoop(nodes, own, list(ending), trace, (number, last), values)
+            loop = LeftLoop(nodes, own, list(ending), trace, (number, last), values, moved)
             path.failed = True  # whoever leaves the loop would not see an error
             with suppress(NotEqualError, EsatError):
                 condition = loop.exchanged(decision.condition)
@@ -258,8 +259,10 @@ def _deciding(
     raise TracedInFull
 
 
-def _skipped(number: Variable, values: range, iterations: Iterations, last: Sequence[Apply]) -> Skipped:
-    return Skipped(iterations, last, number, values)
+def _skipped(
+    number: Variable, values: range, iterations: Iterations, last: Sequence[Apply], moved: set[Variable]
+) -> Skipped:
+    return Skipped(iterations, last, number, values, moved)
 
 
 def _look_again() -> None:
@@ -283,10 +286,9 @@ def _skipping(
     watch.look(sys._getframe(2))
     if not watch.settles(TRACED - 1) or (path is not None and path.point() != begin):
         raise TracedInFull
-    watch.forget()
-    reason = _roll(
-        nodes, trace, lambda iterations, last: Skipped(iterations, last, number, values), own, number=number
-    )
+    moved = watch.forget()
+    skip = functools.partial(_skipped, number, values)
+    reason = _roll(nodes, trace, skip, own, number=number, moved=moved)
     if reason is not None:
         raise TracedInFull
     trace.skipping.discard(number)
@@ -300,6 +302,7 @@ def _roll(
     own: Sequence[Apply] = (),
     checks: Sequence[ErrorCheck] = (),
     number: Variable | None = None,
+    moved: Collection[int] = (),
 ) -> str | None:
     """Exchange what refers to values of iterations; why not, where that is not possible.
 
@@ -313,11 +316,17 @@ def _roll(
         The nodes of the one that stands for others, and its number.
     checks
         Errors that iterations raise, whose conditions are exchanged too.
+    moved
+        The identities of values that iterations hand on: they are of the iterations before the last one.
     """
     live = [one for one in (reference() for reference in trace.live) if one is not None]
     trace.live[:] = [reference for reference in trace.live if reference() is not None]
     read = {value for value in map(held_by, live) if value is not None}
     read |= {one.condition for one in checks if one.condition is not None}
+    handed_on = {held_by(one) for one in live if id(one) in moved}
+    others = {held_by(one) for one in live if id(one) not in moved}
+    if not handed_on.isdisjoint(others | {None}):
+        return "a part of an array, or a value that is kept, is handed on"
     everywhere = in_all_steps(nodes, own or nodes[-1], number, read)
     kept = needed([*nodes, own], read | everywhere)
     if skip is None and sum(map(len, kept)) < FEWEST_NODES:
@@ -325,7 +334,11 @@ def _roll(
     skipped = None
     try:
         iterations = Iterations(kept[:-1])
-        skipped = None if skip is None else skip(iterations, kept[-1])
+        skipped = (
+            None
+            if skip is None
+            else skip(iterations, kept[-1], {one for one in handed_on if one is not None})
+        )
         found = RolledLoop(iterations).exchanged(read)
     except NotEqualError as error:
         return error.reason if error.where is None else f"{error.reason}{_shown(error.where)}"

@@ -7,7 +7,7 @@ operands is of equal value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -134,6 +134,7 @@ class Iterations:
         self._nodes = nodes
         self._total = len(nodes)
         self._last: dict[Variable, Key] = {}
+        self._moved: frozenset[Variable] = frozenset()
         self._where = {
             output: (number, place, index)
             for number, iteration in enumerate(nodes)
@@ -154,6 +155,9 @@ class Iterations:
     def place(self, variable: Variable) -> tuple[int, Key] | None:
         """The step, counted from the first equal one, and the key of a value of one; None of others."""
         found = self._where.get(variable)
+        if found is not None and variable in self._moved:
+            at = self.count - 1 - (len(self._nodes) - found[0])
+            return None if at < 0 else (at, (found[1], found[2]))
         if variable in self._last:
             return self.count - 1, self._last[variable]
         if found is None or found[0] < self.first:
@@ -164,9 +168,10 @@ class Iterations:
         """Whether a value is one of so many iterations before the one after those that were traced."""
         return self._where.get(variable) == (len(self._nodes) - back, *key)
 
-    def extend(self, total: int, last: dict[Variable, Key]) -> None:
-        """Say that there are more iterations, the last of which has these values."""
-        self._total, self._last = total, last
+    def extend(self, total: int, last: dict[Variable, Key], moved: Collection[Variable] = ()) -> None:
+        """Say that there are more iterations, the last of which has these values, and moved ones of the
+        iterations before it."""
+        self._total, self._last, self._moved = total, last, frozenset(moved)
 
     def _compare(self, first: int) -> None:
         self.first = first

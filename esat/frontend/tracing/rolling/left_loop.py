@@ -34,6 +34,8 @@ class LeftLoop:
         The numbers of these two.
     values
         Those of all iterations.
+    moved
+        The identities of the values that iterations hand on.
     """
 
     def __init__(
@@ -44,10 +46,11 @@ class LeftLoop:
         trace: Trace,
         numbers: tuple[Variable, Variable],
         values: range,
+        moved: set[int],
     ) -> None:
         self._nodes, self._own, self._ending = nodes, own, ending
         self._number, self._last = numbers
-        self._values = values
+        self._values, self._moved = values, moved
         self._live = [one for one in (reference() for reference in trace.live) if one is not None]
 
     def exchanged(self, condition: Variable) -> Variable:
@@ -72,6 +75,10 @@ class LeftLoop:
             for node in step
             for output in node.outputs
         }
+        for one in self._live:
+            value = held_by(one)
+            if value is not None and back.get(value, 0) > 1 and id(one) not in self._moved:
+                raise NotEqualError("a value of one of the first steps is kept")
         held = {value for value in map(held_by, self._live) if value in same or value in back}
         read = {same.get(value, value) for value in held if value is not None} | {condition}
         kept = needed([*self._nodes, own], read | in_all_steps(self._nodes, own, self._number, read))

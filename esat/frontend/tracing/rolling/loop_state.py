@@ -81,6 +81,12 @@ class LoopState:
             self._globals(frame.f_code, frame.f_globals),
         )
 
+    @property
+    def moved(self) -> set[int]:
+        """The identities of traced objects that were there before under another name."""
+        places = enumerate(self.traced)
+        return {one for place, one in places if self._known.get(one, place) != place}
+
     def _globals(self, code: types.CodeType, names: Any) -> Any:
         original = getattr(names, "original", names)
         looked_up = dict.fromkeys(_names_of(code))

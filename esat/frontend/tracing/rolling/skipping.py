@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,9 +54,11 @@ class StateWatch:
         """Whether the state was the same so many times in a row."""
         return self.is_seen and self._same >= times
 
-    def forget(self) -> None:
-        """Refer to nothing of the loop any more."""
-        self._last = None
+    def forget(self) -> set[int]:
+        """Refer to nothing of the loop any more; the identities of values that each iteration hands on to the
+        next one, as ``y`` in ``y, z = z, f(z)``."""
+        last, self._last = self._last, None
+        return set() if last is None else last.moved
 
 
 def _stays_small(name: str, operands: Sequence[Rows]) -> bool:
@@ -85,10 +87,17 @@ class Skipped:
         Its number.
     values
         The numbers of all iterations.
+    moved
+        Values of iterations before it that it hands on.
     """
 
     def __init__(
-        self, iterations: Iterations, nodes: Sequence[Apply], number: Variable, values: range
+        self,
+        iterations: Iterations,
+        nodes: Sequence[Apply],
+        number: Variable,
+        values: range,
+        moved: Collection[Variable] = (),
     ) -> None:
         self.iterations, self.number = iterations, number
         self._values = np.array(values, np.int64)
@@ -110,7 +119,7 @@ class Skipped:
             raise NotEqualError(reason, left[0].where if left else None)
         for step, node in zip(iterations.steps, left, strict=True):
             self._extend(step, node)
-        iterations.extend(len(values), self._where)
+        iterations.extend(len(values), self._where, moved)
 
     @property
     def of_number(self) -> set[Variable]:
