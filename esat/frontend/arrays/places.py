@@ -215,6 +215,10 @@ def _inside(place: Variable, size: Variable, mode: Mode) -> Variable:
     return assert_(place, *inside, message=message, error=IndexingError)
 
 
+_LARGEST_WINDOW = 1 << 24
+"""The places in a window are an array of integers, which is part of the program: 128 MiB."""
+
+
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Variable:
     """All windows of an array, in new axes behind its own.
 
@@ -252,6 +256,10 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Variable
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
             raise ParameterError(
                 describe(name, [repr(size)], "sizes of windows are known integers, not negative")
+            )
+        if size > _LARGEST_WINDOW:
+            raise ParameterError(
+                describe(name, [repr(size)], f"windows have at most {_LARGEST_WINDOW} elements along an axis")
             )
     result = variable
     for size, one in zip(sizes, given, strict=True):

@@ -54,8 +54,14 @@ def test_scalars_of_numpy_are_known_by_their_type():
     assert guard((3.0, A)) is None
 
 
+def test_texts_are_known_by_what_they_say():
+    guard = guard_for(structure_of("text", A))
+    assert [id(leaf) for leaf in guard(("text", A))] == [id(A)]
+    assert guard(("another", A)) is None
+
+
 def test_what_takes_more_than_a_look_has_no_guard():
-    for argument in ("text", {(1, 2): A}, esat.Query(["a"])):
+    for argument in ({(1, 2): A}, esat.Query(["a"])):
         assert guard_for(structure_of(argument)) is None
     assert guard_for(structure_of(x=A)) is None
 

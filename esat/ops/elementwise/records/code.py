@@ -20,7 +20,7 @@ SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
     | dict.fromkeys(("i0", "i0e", "i1", "i1e", "j0", "j1"), 1)
     | dict.fromkeys(("jv", "yv", "iv", "ive", "kv", "kve", "owens_t"), 2)
     | dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv", "beta", "betaln"), 2)
-    | {"betainc": 3, "betaincinv": 3}
+    | {"betainc": 3}
 )
 """Names of functions of floats that are SciPy's, and how many operands they have."""
 
