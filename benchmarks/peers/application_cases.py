@@ -425,7 +425,7 @@ APPLICATIONS: tuple[Application, ...] = (
     _application(
         "Kalman update", _kalman_update, _kalman_update_by_hand, VECTOR, DEFINITE, WIDE, SMALL_DEFINITE, SHORT
     ),
-    _application("Gaussian log-density", _gaussian, _gaussian_by_hand, VECTOR, DEFINITE),
+    _application("multivariate normal", _gaussian, _gaussian_by_hand, VECTOR, DEFINITE),
     _application("Mahalanobis distances", _distances, _distances_by_hand, GENERAL, DEFINITE),
     _application("graph smoothing", _smoothed, _smoothed_by_hand, GRAPH, COLUMNS),
     _application(

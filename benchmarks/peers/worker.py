@@ -39,6 +39,7 @@ from benchmarks.peers.simulation_cases import SIMULATIONS
 
 _ALL: tuple[Case | Model, ...] = (*CASES, *EXPRESSIONS, *APPLICATIONS, *MODELS, *SIMULATIONS)
 _CASES: dict[str, Case | Model] = {case.name: case for case in _ALL}
+assert len(_CASES) == len(_ALL), "two cases have one name"
 
 
 class Worker:
