@@ -90,7 +90,7 @@ def measured(
             yield Row(program, record.seconds, starts)
 
 
-def page(rows: Sequence[Row], names: Sequence[str]) -> str:
+def page(rows: Sequence[Row], names: Sequence[str], starts: int) -> str:
     """Two tables in Markdown; the least figure of each row is in bold."""
     calls = [[row.calls.get(name, math.nan) * 1e6 for name in names] for row in rows]
     cold = [[row.starts.get(name, (math.nan, math.nan))[0] for name in names] for row in rows]
@@ -109,8 +109,9 @@ disk, then with what an earlier process left there:
 
 {_table(("program", *titles, *again), labels, [cold, warm], "{:.2f}")}
 
-`python -m benchmarks.overview`, {date.today()}, {platform.system()} {platform.machine()}, a shared machine.
-The last rows are the geometric means of each contender's time by esat's.
+`python -m benchmarks.overview --starts {starts}`, {date.today()}, {platform.system()} {platform.machine()}, a shared machine.
+Starts are medians over {starts} of each kind. The last rows are the geometric means of each contender's time by
+esat's.
 """
 
 
@@ -151,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for row in measured(chosen, interpreters, wheel, options.starts):
             rows.append(row)
             print(row.program.name, row.calls, row.starts, flush=True)
-    text = page(rows, list(interpreters))
+    text = page(rows, list(interpreters), options.starts)
     print(text)
     if len(rows) == len(PROGRAMS):
         RESULT.write_text(text, encoding="utf-8")

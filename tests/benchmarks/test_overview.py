@@ -17,7 +17,7 @@ def row(program, **figures):
 def test_the_least_figure_of_each_group_is_bold():
     first = row(PROGRAMS[0], esat=(2e-6, 1.0, 0.2), greedy=(4e-6, 1.5, 0.2), jax=(1e-6, 0.5, 0.1))
     second = row(PROGRAMS[1], esat=(1e-6, 2.0, 0.1), greedy=(9e-6, 6.0, 0.4), pytensor=(5e-6, 3.0, 1.0))
-    text = page([first, second], NAMES)
+    text = page([first, second], NAMES, 3)
     name = PROGRAMS[0].name.replace("*", r"\*")
     assert f"| {name} | 2 | 4 | - | **1** |" in text
     assert f"| {name} | 1.00 | 1.50 | - | **0.50** | 0.20 | 0.20 | - | **0.10** |" in text
