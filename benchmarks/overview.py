@@ -109,9 +109,9 @@ disk, then with what an earlier process left there:
 
 {_table(("program", *titles, *again), labels, [cold, warm], "{:.2f}")}
 
-`python -m benchmarks.overview --starts {starts}`, {date.today()}, {platform.system()} {platform.machine()}, a shared machine.
-Starts are medians over {starts} of each kind. The last rows are the geometric means of each contender's time by
-esat's.
+`python -m benchmarks.overview --starts {starts}`, {date.today()}, {platform.system()} {platform.machine()},
+a shared machine. Starts are medians over {starts} of each kind. The last rows are the geometric means of each
+contender's time by esat's.
 """
 
 
