@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Without what setuptools says of editable installations.
 INSTALL = PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo wheel test test-alone lint docs doctest browser-check wheel-check kernels bench bench-peers gpu-build-check \
+.PHONY: demo wheel test lint docs doctest browser-check wheel-check kernels bench bench-peers gpu-build-check \
 	gpu-check gpu-bench gpu-carry clean
 
 demo: $(VENV)/.examples
@@ -14,13 +14,6 @@ demo: $(VENV)/.examples
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal
-
-# The tests that failed last, three times, in one process: what fails again does not depend on the load.
-test-alone: $(VENV)/.test
-	for time in 1 2 3; do \
-	rm -rf .pytest_cache/alone && mkdir -p .pytest_cache/alone && cp -r .pytest_cache/v .pytest_cache/alone && \
-	$(BIN)/python -m pytest -v -o cache_dir=.pytest_cache/alone -p no:xdist \
-	--last-failed --last-failed-no-failures none || exit; done
 
 # A wheel, in the folder dist, that brings compiled rules: the one of `pip wheel .` compiles them when first used.
 wheel: $(VENV)/.examples
