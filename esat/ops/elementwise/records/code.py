@@ -18,7 +18,7 @@ VECTOR_MATH = frozenset([
 SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
     dict.fromkeys(("psi", "gamma", "erfinv", "erfcinv", "ndtri", "log_ndtr"), 1)
     | dict.fromkeys(("i0", "i0e", "i1", "i1e", "j0", "j1"), 1)
-    | dict.fromkeys(("jv", "yv", "iv", "ive", "kv", "kve", "owens_t"), 2)
+    | dict.fromkeys(("jv", "yv", "iv", "ive", "kve", "owens_t"), 2)
     | dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv", "beta", "betaln"), 2)
     | {"betainc": 3}
 )
