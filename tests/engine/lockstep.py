@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from esat.egraph.preparation.prepare import prepared
 from esat.egraph.saturation.runner import Runner
 from esat.engine import rules as r
+from esat.engine.machine_program import MachineProgram
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.rule_words import RulePlace
 from esat.engine.schedules import RulesetRun, ScheduleOutcome
@@ -26,6 +28,11 @@ from tests.engine.states import Cell, State, choices, differences, state_of, wit
 
 _ALGEBRA = "(function algebra-found (T) i64 :merge (min old new))"
 """What the algebra declares."""
+
+
+@cache
+def _program_of(texts: tuple[str, ...]) -> MachineProgram:
+    return MatchingEngine.program_of(texts)
 
 
 @dataclass
@@ -55,10 +62,8 @@ class Lockstep:
     _last: dict[str, tuple[int, bool]] = field(default_factory=dict)
 
     def begin(self, runner: Runner, modules: Any, declarations: Any) -> None:
-        self.other = MatchingEngine()
+        self.other = MatchingEngine.begin(_program_of(tuple(module.text for module in modules)))
         self.commands, self._ages, self._contents, self._last = 0, {}, {}, {}
-        for module in modules:
-            self.other.load(module.text)
         for text in declarations:
             self.other.load(text)
         self.resume(runner.engine)
