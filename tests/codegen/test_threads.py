@@ -12,6 +12,7 @@ from codegen.kernel_cases import group_of, op, variable
 from codegen.targets import HOST
 from numba.core import types
 
+from esat.base.native import Library
 from esat.base.native.own_machine import processors
 from esat.codegen import cache, compile_kernel, lower
 from esat.codegen.compile import compile_parallel_kernel, is_divisible
@@ -95,6 +96,9 @@ def send_back(state: int) -> None:
     keep_away(state, state + CALLER + THREAD)
 
 
+_LIBRARY = Library((fetch_one, send_back))
+
+
 @pytest.mark.parametrize("at_work", [(), (1,), (2,), (1, 2)])
 def test_one_helper_that_is_late_is_called_here(at_work: tuple[int, ...]) -> None:
     """The only one at work runs where its caller sleeps; several would wait there for one another."""
@@ -106,14 +110,14 @@ def test_one_helper_that_is_late_is_called_here(at_work: tuple[int, ...]) -> Non
     state.put(protocol.ACTIVE, len(at_work))
     for helper in at_work:
         state.put(CALLER + helper * THREAD + protocol.WORKS, 1)
-    thread_pool.compiled(fetch_one, 1)(state.address)
+    _LIBRARY.function(fetch_one)(state.address)
     fetched = at_work[0] if len(at_work) == 1 else 0
     assert state.word(DATA) == fetched
     for helper in (1, 2):
         places = len(allowed) if helper != fetched else 1
         assert len(os.sched_getaffinity(state.word(system_number(helper)))) == places
     if fetched == 1:
-        thread_pool.compiled(send_back, 1)(state.address)
+        _LIBRARY.function(send_back)(state.address)
         left = os.sched_getaffinity(state.word(system_number(1)))
         assert left <= allowed
         assert len(left) == max(1, len(allowed) - 1)

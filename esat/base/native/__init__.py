@@ -7,6 +7,7 @@ compiles, keeps the object code on disk and calls it. The functions remain Pytho
 """
 
 from esat.base.native.annotations import Arrays, Floats, Integers
+from esat.base.native.expression_text import Primitive
 from esat.base.native.library import Library
 
-__all__ = ["Arrays", "Floats", "Integers", "Library"]
+__all__ = ["Arrays", "Floats", "Integers", "Library", "Primitive"]

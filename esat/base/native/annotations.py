@@ -115,6 +115,11 @@ class CallSignature:
     results: tuple[Scalar, ...]
 
 
+def name_of(function: Callable[..., Any]) -> str:
+    """What a function is called in object code."""
+    return f"{function.__module__}.{function.__qualname__}"
+
+
 def signature_of(function: Callable[..., Any]) -> CallSignature:
     """The types of a function of the subset.
 

@@ -43,6 +43,32 @@ class Vectors:
     fields: dict[str, Vector]
 
 
+@record(frozen=True, eq=False)
+class Primitive:
+    """What LLVM does with integers and the subset has no words for: atomic memory, calls of addresses.
+
+    Attributes
+    ----------
+    operands
+        How many integers it takes.
+    write
+        Writes it with a builder for operands in LLVM's language; gives an integer, or None.
+    """
+
+    operands: int
+    write: Callable[[Any, Sequence[Any]], Any]
+
+    def __call__(self, *operands: int) -> int:
+        """For type checkers: only compiled functions have it.
+
+        Raises
+        ------
+        CompileError
+            Always.
+        """
+        raise CompileError("a primitive of compiled functions does not run as Python")
+
+
 Bound = Vector | Vectors
 """What a name stands for that is never assigned to again: an array, or a record."""
 Functions = Callable[[Callable[..., Any]], tuple[Any, CallSignature]]
@@ -192,6 +218,9 @@ class Expressions:
     def results(self, node: ast.expr) -> list[Number]:
         """The results of a call of a function that has several."""
         callee = self._global(node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and isinstance(callee, Primitive):
+            result = self._primitive(callee, node)
+            return [] if result is None else [Number("int", result)]
         if not isinstance(node, ast.Call) or not isinstance(callee, FunctionType):
             self.refuse(node)
         types, whole = self.call(callee, node)
@@ -214,6 +243,12 @@ class Expressions:
             else:
                 self.refuse(argument, f"is no {parameter}")
         return signature.results, self.build.call(function, arguments)
+
+    def _primitive(self, primitive: Primitive, node: ast.Call) -> Any:
+        if len(node.args) != primitive.operands:
+            self.refuse(node, f"is to have {primitive.operands} operands")
+        operands = [self.as_type("int", self.number(operand)) for operand in node.args]
+        return primitive.write(self.build, operands)
 
     def _constant(self, node: ast.expr) -> Number:
         value = node.value if isinstance(node, ast.Constant) else self._global(node)
@@ -300,6 +335,9 @@ class Expressions:
         if isinstance(callee, FunctionType):
             types, value = self.call(callee, node)
             return Number(types[0], value) if len(types) == 1 else self.refuse(node, "is not one number")
+        if isinstance(callee, Primitive):
+            results = self.results(node)
+            return results[0] if results else self.refuse(node, "is not one number")
         match node:
             case ast.Call(ast.Name("len"), [vector]):
                 found = self.value(vector)

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import binding
 
-from esat.base.native.annotations import ArrayType, Record, Scalar, record_of, signature_of
+from esat.base.native.annotations import ArrayType, Record, Scalar, name_of, record_of, signature_of
 from esat.base.native.own_machine import description, target_machine
 from esat.base.storage import SHIPPED, DiskStore, default_directory, digest_of, digest_of_sources
 from esat.errors import CompileError
@@ -49,6 +49,18 @@ class Library:
         """
         return _Call(function, self._engine.get_function_address(function.__name__), self._engine)
 
+    def address(self, function: Callable[..., Any]) -> int:
+        """Where one of the functions is, as C calls it: with its integers, truth values and floats.
+
+        It stays there as long as the library.
+
+        Raises
+        ------
+        CompileError
+            For a function that is not of the subset.
+        """
+        return int(self._engine.get_function_address(name_of(function)))
+
     @cached_property
     def _engine(self) -> Any:
         binding.initialize_native_target()
@@ -67,7 +79,7 @@ class Library:
 
     def _key(self) -> str:
         """Of all that object code depends on: sources, the translator, LLVM and the system."""
-        names = [f"{function.__module__}.{function.__qualname__}" for function in self._functions]
+        names = list(map(name_of, self._functions))
         packages = {Path(inspect.getfile(function)).parent for function in self._functions}
         sources = [digest_of_sources(package) for package in sorted({*packages, Path(__file__).parent})]
         version = ".".join(map(str, binding.llvm_version_info))

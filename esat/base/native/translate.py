@@ -4,9 +4,9 @@ The subset: parameters are integers, floats, truth values, arrays of integers or
 such arrays, all annotated; results are numbers. Local variables keep the type of their first value. There are
 assignments to names and elements, ``if``, ``while``, ``for`` over a ``range``, arithmetic, comparisons,
 ``and``, ``or``, ``not``, ``min``, ``max``, ``len``, ``int``, ``float``, constants of the module, and calls of
-other functions of the subset. Integers have 64 bits, ``//`` and ``%`` are for integers that are not negative.
-Indices are not negative, either, and are not checked: what runs here has to run as Python, too, where tests
-check it. ``**`` is for floats, as NumPy has it.
+other functions of the subset and of primitives. Integers have 64 bits, ``//`` and ``%`` are for integers that
+are not negative. Indices are not negative, either, and are not checked: what runs here has to run as Python,
+too, where tests check it. ``**`` is for floats, as NumPy has it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from esat.base.native.annotations import ArrayType, CallSignature, Parameter, Record, Scalar, signature_of
+from esat.base.native.annotations import (
+    ArrayType,
+    CallSignature,
+    Parameter,
+    Record,
+    Scalar,
+    name_of,
+    signature_of,
+)
 from esat.base.native.expression_text import BIT, IR, WORD, Bound, Expressions, Number, Vector, Vectors
 
 
@@ -55,8 +63,8 @@ class _Program:
             assert isinstance(function, FunctionType)
             signature = signature_of(function)
             types = [part for parameter in signature.parameters.values() for part in _parts(parameter)]
-            name = f"{function.__module__}.{function.__qualname__}"
-            made = ir.Function(self.module, ir.FunctionType(_result_type(signature), types), name)
+            type = ir.FunctionType(_result_type(signature), types)
+            made = ir.Function(self.module, type, name_of(function))
             made.linkage = "internal"
             self._known[function] = made, signature
             build = ir.IRBuilder(made.append_basic_block("entry"))
@@ -76,6 +84,7 @@ class _Program:
     def export(self, function: Callable[..., Any]) -> None:
         """The function that takes arguments from a table of words, and leaves results there."""
         inner, signature = self.function(function)
+        inner.linkage = "external"
         type = ir.FunctionType(ir.VoidType(), [ir.PointerType(WORD)])
         outer = ir.Function(self.module, type, function.__name__)
         build = ir.IRBuilder(outer.append_basic_block("entry"))

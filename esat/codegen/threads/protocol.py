@@ -17,22 +17,19 @@ Nothing here needs the interpreter lock: locks are Python's own, which any threa
 
 from __future__ import annotations
 
-from typing import Any
-
-from esat.codegen.threads import shared_memory
 from esat.codegen.threads.helper_placement import WORD_BITS
-
-# Intrinsics: as functions of Python they would have one parameter more.
-acquire: Any = shared_memory.acquire
-add: Any = shared_memory.add
-allow: Any = shared_memory.allow
-call_task: Any = shared_memory.call_task
-exchange: Any = shared_memory.exchange
-here: Any = shared_memory.here
-load: Any = shared_memory.load
-put: Any = shared_memory.put
-release: Any = shared_memory.release
-store: Any = shared_memory.store
+from esat.codegen.threads.shared_memory import (
+    acquire,
+    add,
+    allow,
+    call_task,
+    exchange,
+    here,
+    load,
+    put,
+    release,
+    store,
+)
 
 LINE = 64
 """Bytes of a cache line: two words in one would be handed back and forth between cores."""
@@ -117,7 +114,9 @@ def work(state: int, thread: int) -> None:
     seen = 0
     while True:
         spins = 0
-        while not is_new(load(state + NUMBER), seen) and spins < SPINS:
+        number = seen
+        while (number == seen or number & 1 == 0) and spins < SPINS:  # as is_new, without a call
+            number = load(state + NUMBER)
             spins += 1
         if not is_new(load(state + NUMBER), seen):
             store(own + SLEEPS, 1)
@@ -142,7 +141,7 @@ def keep_away(state: int, helper: int) -> None:
     if masks == 0:
         return
     processor, count = here(load(state + HERE)), load(masks)
-    if 0 <= processor < count and processor != load(helper + AVOIDED):
+    if processor >= 0 and processor < count and processor != load(helper + AVOIDED):
         put(helper + AVOIDED, processor)
         place(state, helper, masks, processor)
 
@@ -158,7 +157,7 @@ def fetch(state: int, helpers: int) -> int:
     processor, count = here(load(state + HERE)), load(masks)
     for thread in range(1, helpers + 1):
         helper = state + CALLER + thread * THREAD
-        if load(helper + WORKS) == 1 and 0 <= processor < count:
+        if load(helper + WORKS) == 1 and processor >= 0 and processor < count:
             put(helper + AVOIDED, -1)
             place(state, helper, masks, count + processor)
             return thread

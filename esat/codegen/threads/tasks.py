@@ -8,8 +8,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from esat.codegen.threads import shared_memory
 from esat.codegen.threads.protocol import SHARE
-from esat.codegen.threads.shared_memory import TASK
 
 _CGUTILS: Any = cgutils
 _WORD = ir.IntType(64)
@@ -59,16 +59,11 @@ def in_parallel(
             with alone:
                 builder.call(task, [address, zero, units])
             with together:
-                share = types.void(*[types.int64] * 6)
-                function_type = context.call_conv.get_function_type(share.return_type, share.args)
                 place = builder.add(pool, ir.Constant(_WORD, SHARE))
                 code = builder.load(builder.inttoptr(place, _WORD.as_pointer()))
                 helpers = builder.sub(threads, ir.Constant(_WORD, 1))
-                context.call_conv.call_function(
-                    builder,
-                    builder.inttoptr(code, function_type.as_pointer()),
-                    share.return_type,
-                    share.args,
+                builder.call(
+                    builder.inttoptr(code, shared_memory.SHARE.as_pointer()),
                     [pool, builder.ptrtoint(task, _WORD), address, units, turns, helpers],
                 )
         return context.get_dummy_value()
@@ -79,7 +74,7 @@ def in_parallel(
 def _task(context: Any, builder: Any, description: Any, called: Any, arguments: Any, structure: Any) -> Any:
     """A C function that finds the arguments at an address and calls the numba function."""
     module = builder.module
-    task = ir.Function(module, TASK, module.get_unique_name(f"{builder.function.name}.task"))
+    task = ir.Function(module, shared_memory.TASK, module.get_unique_name(f"{builder.function.name}.task"))
     task.linkage = "internal"
     inner = ir.IRBuilder(task.append_basic_block("entry"))
     data, begin, end = task.args

@@ -7,22 +7,18 @@ threads: it starts a pool of its own, so that it computes in parallel, too.
 from __future__ import annotations
 
 import ctypes
-import functools
-import inspect
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba.core import config as numba_config
-from numba.core import types
 
+from esat.base.native import Library
 from esat.base.native.own_machine import processor_counts, processors
-from esat.codegen.cache import CompiledKernel, load_or_compile
-from esat.codegen.threads import helper_placement, protocol, shared_memory
+from esat.codegen.threads import helper_placement, protocol
 
 _ASKED_AGAIN_AFTER = 0.1
 """Seconds: asking the system takes a good part of what it takes to call a kernel."""
@@ -111,7 +107,7 @@ class HelperPool:
         self.address = self._memory.ctypes.data + -self._memory.ctypes.data % protocol.LINE
         self.capacity = capacity
         self.helpers = 0
-        self.put(protocol.SHARE, share_address())
+        self.put(protocol.SHARE, _LIBRARY.address(protocol.share))
         self.put(protocol.ACQUIRE, _address_of("PyThread_acquire_lock"))
         self.put(protocol.RELEASE, _address_of("PyThread_release_lock"))
         self.put(protocol.DONE, _held_lock())
@@ -132,7 +128,7 @@ class HelperPool:
 
     def start(self, helpers: int) -> None:
         """Have at least so many helpers."""
-        work = _work().function
+        work = _WORK(_LIBRARY.address(protocol.work))
         for number in range(self.helpers + 1, helpers + 1):
             self.put(protocol.CALLER + number * protocol.THREAD + protocol.LOCK, _held_lock())
             name = f"esat kernel helper {number}"
@@ -203,32 +199,8 @@ def _held_lock() -> int:
     return int(lock)
 
 
-# ---- compiled code
+# ---- machine code
 
 
-_INTRINSICS = (
-    "acquire", "add", "allow", "call_task", "exchange", "here", "load", "put", "release", "store",
-)  # fmt: skip
-
-
-@functools.cache
-def compiled(entry: Callable[..., None], parameters: int) -> CompiledKernel:
-    """A function of so many words that calls those of the protocol."""
-    parts: tuple[Callable[..., Any], ...] = (
-        protocol.is_new, protocol.place, protocol.keep_away, protocol.fetch, protocol.take_units, entry,
-    )  # fmt: skip
-    source = "\n\n".join(map(inspect.getsource, parts))
-    offsets = {name: value for name, value in vars(protocol).items() if isinstance(value, int)}
-    words = {name: getattr(shared_memory, name) for name in _INTRINSICS}
-    signature = types.void(*[types.int64] * parameters)
-    return load_or_compile(source, entry.__name__, signature, {**offsets, **words})
-
-
-def _work() -> CompiledKernel:
-    return compiled(protocol.work, 2)
-
-
-@functools.cache
-def share_address() -> int:
-    """The address of the compiled ``share``, in numba's calling convention."""
-    return compiled(protocol.share, 6).address
+_LIBRARY = Library((protocol.share, protocol.work))
+_WORK = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)

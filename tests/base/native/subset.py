@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from esat.base.native import Arrays, Floats, Integers
+from esat.base.native import Arrays, Floats, Integers, Primitive
 
 LIMIT = 3
 FIRST_BIT = 1 << 40
@@ -130,3 +130,21 @@ def without_types(numbers):  # type: ignore[no-untyped-def]
 def with_text(text: str) -> int:
     """Not of the subset."""
     return len(text)
+
+
+reversed_bits = Primitive(1, lambda build, operands: build.bitreverse(operands[0]))
+no_result = Primitive(0, lambda build, operands: None)
+
+
+def with_primitives(value: int) -> int:
+    """What only LLVM has a word for, as an expression and as a statement."""
+    no_result()
+    return reversed_bits(value) + 1
+
+
+def with_too_few_operands(value: int) -> int:
+    return reversed_bits() + value
+
+
+def with_a_result_that_is_none(value: int) -> int:
+    return no_result() + value

@@ -1,5 +1,6 @@
 """Functions of the subset as machine code: as they are as Python, and from disk as when they were made."""
 
+import ctypes
 from collections.abc import Callable
 from math import inf, nan
 from pathlib import Path
@@ -69,11 +70,22 @@ def test_calls_and_records(compiled: Any, start: int) -> None:
         (subset.with_a_list, "is not of the subset"),
         (subset.without_types, "no annotation of numbers, return"),
         (subset.with_text, "is no type of the subset"),
+        (subset.with_too_few_operands, "is to have 1 operands"),
+        (subset.with_a_result_that_is_none, "is not one number"),
     ],
 )
 def test_what_is_not_of_the_subset_is_refused(function: Any, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         Library([function], DiskStore(None, "native")).function(function)
+
+
+def test_primitives_are_written_by_llvm_and_functions_called_as_in_c(tmp_path: Path) -> None:
+    made = Library([subset.with_primitives], DiskStore(tmp_path, "native"))
+    assert made.function(subset.with_primitives)(6 << 60) == 7
+    c_function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(made.address(subset.with_primitives))
+    assert c_function(6 << 60) == 7
+    with pytest.raises(CompileError, match="does not run as Python"):
+        subset.with_primitives(1)
 
 
 @pytest.mark.parametrize(
