@@ -24,6 +24,15 @@ _SCALARS: dict[object, Scalar] = {int: "int", float: "float", bool: "bool"}
 _DTYPES = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
 
 
+def address_of(array: np.ndarray) -> int:
+    """Where an array's first element is, asked in a way that takes a fifth of the array's own."""
+    flags = array.flags
+    if array.size and flags.writeable and flags.forc:
+        in_one_piece = array if flags.c_contiguous else array.T
+        return ctypes.addressof(ctypes.c_char.from_buffer(in_one_piece))  # type: ignore[arg-type]
+    return int(array.ctypes.data)
+
+
 @record(frozen=True)
 class ArrayType:
     """An array of numbers of 8 bytes."""
@@ -42,11 +51,7 @@ class ArrayType:
         if value.dtype != _DTYPES[self.element] or value.ndim != 1 or not flags.c_contiguous:
             kind = f"{value.dtype} array with {value.ndim} axes and strides {value.strides}"
             raise CompileError(f"an {kind} is no contiguous vector of {_DTYPES[self.element]}")
-        size = len(value)
-        if size and flags.writeable:
-            # The array's own answer takes five times as long.
-            return ctypes.addressof(ctypes.c_char.from_buffer(value)), size  # type: ignore[arg-type]
-        return int(value.ctypes.data), size
+        return address_of(value), len(value)
 
 
 @record(frozen=True)

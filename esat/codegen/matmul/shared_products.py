@@ -10,20 +10,18 @@ where it has such kernels: that takes half to three quarters of the time.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+import struct
 
 import numpy as np
-from numba.core import types
 
-from esat.codegen import cache
-from esat.codegen.ground.blas_calls import call_blas
+from esat.base.native import Library
+from esat.base.native.annotations import address_of
 from esat.codegen.ground.blas_library import one_thread
+from esat.codegen.matmul.product_tasks import PLAIN, TRANSPOSED, some_rows, some_sums
 from esat.codegen.matmul.small_products import function_address, order_in_memory
-from esat.codegen.template import NUMBA_TYPES
 from esat.codegen.threads import granted_threads
 from esat.codegen.threads.choice import Choices
-from esat.codegen.threads.tasks import in_parallel
+from esat.codegen.threads.thread_pool import run_task
 from esat.graph.op import Array
 
 SMALL_PRODUCT = 10**6
@@ -44,70 +42,9 @@ of a call."""
 _VECTOR = 16
 _LEAST_STEP = 2 * _VECTOR
 
-_OF_MATRICES = """
-def multiply(blas, transposed, alpha, left, left_step, right, right_step, beta, output):
-    columns, sizes = right.shape[1], (left.shape[0], right.shape[0])
-    call_blas(
-        blas,
-        (*transposed, columns, *sizes, alpha, right, right_step, left, left_step, beta, output, columns),
-    )
-"""
-"""Row-major matrices are the transposed column-major ones that BLAS takes, and ``(AB)' = B'A'``."""
+_WORDS = {"f": struct.Struct("18qf4xf4x"), "d": struct.Struct("18qdd")}
+"""What the data of a task are packed by: see :mod:`.product_tasks`."""
 
-_WITH_A_COLUMN = """
-def multiply(blas, transposed, alpha, left, left_step, right, right_step, beta, output):
-    sizes = left.shape if transposed[1] else left.shape[::-1]  # as columns are stored
-    call_blas(
-        blas, (not transposed[1], *sizes, alpha, left, left_step, right, right_step, beta, output, 1)
-    )
-"""
-
-_BY_ROWS = """
-
-def some_rows(begin, end, blas, step, transposed, alpha, left, left_step, right, right_step, beta, output):
-    for part in range(begin, end):
-        some = left[part * step : (part + 1) * step]
-        multiply(blas, transposed, alpha, some, left_step, right, right_step, beta, output[part * step :])
-
-
-def product(blas, step, transposed, alpha, left, left_step, right, right_step, beta, output, pool, threads):
-    units = (left.shape[0] + step - 1) // step
-    in_parallel(
-        pool, threads, units, 4, some_rows,
-        (blas, step, transposed, alpha, left, left_step, right, right_step, beta, output),
-    )
-"""
-
-_BY_SUMS = """
-
-def some_sums(begin, end, blas, step, transposed, left, left_step, right, right_step, sums):
-    inner = right.shape[0]
-    length = ((inner + step - 1) // step + sums.shape[0] - 1) // sums.shape[0] * step
-    for part in range(begin, end):
-        output = sums[part]
-        output[:] = zero
-        for first in range(part * length, min((part + 1) * length, inner), step):
-            some, others = left[:, first : first + step], right[first : first + step]
-            multiply(blas, transposed, one, some, left_step, others, right_step, one, output)
-
-
-def product(
-    blas, step, transposed, alpha, left, left_step, right, right_step, beta, output, sums, pool, threads
-):
-    in_parallel(
-        pool, threads, sums.shape[0], 1, some_sums,
-        (blas, step, transposed, left, left_step, right, right_step, sums),
-    )
-    for row in range(output.shape[0]):
-        for column in range(output.shape[1]):
-            total = sums[0, row, column]
-            for part in range(1, sums.shape[0]):
-                total += sums[part, row, column]
-            kept = zero if beta == zero else beta * output[row, column]
-            output[row, column] = alpha * total + kept
-"""
-
-_TYPES: Any = types
 _choices = Choices()
 """By sizes of products. All functions share them: what other processes do is the same for all."""
 
@@ -190,46 +127,44 @@ def _share(
     left_order, right_order, alone = order_in_memory(left), order_in_memory(right), one_thread()
     if left_order is None or right_order is None or alone is None:
         return False
-    dtype, columns = left.dtype, right.shape[1]
-    transposed = right_order[0] == "F", left_order[0] == "F"
-    operands = (
-        transposed,
-        dtype.type(alpha),
-        left,
-        left_order[1],
-        right,
-        right_order[1],
-        dtype.type(beta),
-        output,
+    dtype, (rows, inner), columns = left.dtype, left.shape, right.shape[1]
+    width, letter = dtype.itemsize, _LETTERS[dtype.char]
+    letters = [TRANSPOSED if order == "F" else PLAIN for order in (left_order[0], right_order[0])]
+    target = output if by_rows else np.zeros((_PARTS, rows, columns), dtype)
+    scales = (alpha, beta) if by_rows else (1.0, 1.0)
+    data = _WORDS[dtype.char].pack(
+        function_address(letter + ("gemv" if columns == 1 else "gemm")),
+        *(*letters, columns == 1, rows, inner, columns, step, _PARTS),
+        *(left_order[1], *left.strides, right_order[1], right.strides[0], width * columns),
+        *(address_of(left), address_of(right), address_of(target), *scales),
     )
-    partial = () if by_rows else (np.empty((_PARTS, *output.shape), dtype),)
-    blas = function_address(_LETTERS[dtype.char] + ("gemv" if columns == 1 else "gemm"))
-    kernel = _kernel(dtype.char, by_rows, columns == 1)
-    if threads == 1:
-        with alone:
-            kernel(blas, step, *operands, *partial, 0, 1)
-        return True
-    choice = _choices.of((dtype.char, left.shape, columns, transposed, threads))
+    task, (units, turns) = _task(by_rows), (-(-rows // step), 4) if by_rows else (_PARTS, 1)
     with alone:
-        choice.run(threads, kernel, blas, step, *operands, *partial)
+        if threads == 1:
+            run_task(task, data, units, turns, 0, 1)
+        else:
+            choice = _choices.of((dtype.char, left.shape, columns, *letters, threads))
+            choice.run(threads, run_task, task, data, units, turns)
+    if not by_rows:
+        _add_up(target, alpha, beta, output)
     return True
 
 
+def _add_up(parts: Array, alpha: float, beta: float, output: Array) -> None:
+    """``output = alpha * parts.sum(axis=0) + beta * output``."""
+    if alpha == 1.0 and beta == 0.0:
+        np.add.reduce(parts, axis=0, out=output)
+        return
+    total = np.add.reduce(parts, axis=0)
+    total *= output.dtype.type(alpha)
+    if beta:
+        total += output.dtype.type(beta) * output
+    output[...] = total
+
+
+_LIBRARY = Library((some_rows, some_sums))
+
+
 @functools.cache
-def _kernel(character: str, by_rows: bool, is_column: bool) -> Callable[..., None]:
-    scalar = np.dtype(character).type
-    number, word = NUMBA_TYPES[np.dtype(character).name], types.int64
-    operand, result = types.Array(number, 2, "A"), types.Array(number, 2, "C")
-    partial = () if by_rows else (types.Array(number, 3, "C"),)
-    transposed = _TYPES.UniTuple(types.boolean, 2)
-    signature = types.void(
-        word, word, transposed, number, operand, word, operand, word, number, result, *partial, word, word
-    )
-    environment = {
-        "in_parallel": in_parallel,
-        "call_blas": call_blas,
-        "zero": scalar(0),
-        "one": scalar(1),
-    }
-    source = (_WITH_A_COLUMN if is_column else _OF_MATRICES) + (_BY_ROWS if by_rows else _BY_SUMS)
-    return cache.load_or_compile(source, "product", signature, environment).function
+def _task(by_rows: bool) -> int:
+    return _LIBRARY.address(some_rows if by_rows else some_sums)

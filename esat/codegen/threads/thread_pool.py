@@ -7,10 +7,12 @@ threads: it starts a pool of its own, so that it computes in parallel, too.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -204,3 +206,29 @@ def _held_lock() -> int:
 
 _LIBRARY = Library((protocol.share, protocol.work))
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
+_SHARE = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 2, ctypes.c_char_p, *[ctypes.c_int64] * 3)
+_TASK = ctypes.CFUNCTYPE(None, ctypes.c_char_p, *[ctypes.c_int64] * 2)
+
+
+@functools.cache
+def _share() -> Callable[..., None]:
+    return _SHARE(_LIBRARY.address(protocol.share))
+
+
+def run_task(task: int, data: bytes, units: int, turns: int, pool: int, threads: int) -> None:
+    """Run a task for all its units, as :func:`esat.codegen.threads.tasks.in_parallel` does in kernels.
+
+    Parameters
+    ----------
+    task
+        The address of a C function, which takes that of the data and units from one up to another, and raises
+        nothing.
+    data
+        What it works on.
+    units, turns, pool, threads
+        As there.
+    """
+    if pool == 0:
+        _TASK(task)(data, 0, units)
+    else:
+        _share()(pool, task, data, units, turns, threads - 1)
