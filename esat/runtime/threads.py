@@ -1,6 +1,7 @@
 """When kernels run in several threads: where sizes promise a gain, and calls have shown one.
 
-Sizes and the machine's profile tell, once a combination of shapes, whether a kernel has enough to do.
+Sizes and the machine's profile tell, once a combination of shapes, whether a kernel has enough to do. The
+code for several threads is compiled once calls in one have taken as long as it may save.
 Whether several threads are faster then depends on what else the machine does: where its other processors are
 busy they are not. So calls are timed, and the faster way is taken.
 """
@@ -114,7 +115,7 @@ class ThreadedKernel:
         seconds = seconds_in_threads(self._collapsed, shapes, self._machine)
         if seconds < self._machine.parallel_from:
             return None
-        return CallsOfShapes(self, shapes, streams, seconds)
+        return CallsOfShapes(self, shapes, streams, seconds, self._machine.parallel_after)
 
     def _is_worth_it(self, kernel: Kernel, shapes: Sequence[Shape]) -> bool:
         return seconds_in_threads(kernel, shapes, self._machine) >= self._machine.parallel_from
@@ -168,22 +169,35 @@ class CallsOfShapes(ChosenCalls):
 
     Attributes
     ----------
-    shared
-        The kernel for several threads.
     is_alone_shared
-        Whether that is what one thread runs, too, since the kernel for one thread might differ.
+        Whether the kernel for several threads is what one runs, too, as the one for one thread might differ.
+    calls_alone
+        Calls before the kernel for several threads is compiled.
     seconds
         What one thread is predicted to take.
     """
 
-    __slots__ = ("is_alone_shared", "seconds", "shared")
+    __slots__ = ("_compiled", "_shapes", "calls_alone", "is_alone_shared", "seconds")
 
     def __init__(
-        self, kernel: ThreadedKernel, shapes: tuple[Shape, ...], streams: bool, seconds: float
+        self, kernel: ThreadedKernel, shapes: tuple[Shape, ...], streams: bool, seconds: float, after: float
     ) -> None:
         self.seconds = seconds
-        self.shared = kernel.compiled("C", streams)
         self.is_alone_shared = streams or kernel.has_open_order
-        together = self.shared.for_shapes(shapes)
-        alone = functools.partial(together, 1) if self.is_alone_shared else kernel.contiguous
-        super().__init__(kernel.limit, alone, together, kernel)
+        self.calls_alone = 0 if self.is_alone_shared or not seconds else int(after / seconds)
+        self._shapes = shapes
+        self._compiled = functools.partial(kernel.compiled, "C", streams)
+        alone, together = kernel.contiguous, self._compile_and_run
+        if self.is_alone_shared:
+            together = self.shared.for_shapes(shapes)
+            alone = functools.partial(together, 1)
+        super().__init__(kernel.limit, alone, together, kernel, calls_alone=self.calls_alone)
+
+    @property
+    def shared(self) -> ParallelKernel:
+        """The kernel for several threads."""
+        return self._compiled()
+
+    def _compile_and_run(self, threads: int, *arrays: Any) -> None:
+        self._together = self.shared.for_shapes(self._shapes)
+        self._together(threads, *arrays)

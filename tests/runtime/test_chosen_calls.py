@@ -23,7 +23,8 @@ X, V = esat.matrix("x"), esat.vector("v")
 class Told:
     """A choice that is set from outside, and keeps what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls_alone: int = 0) -> None:
+        self.calls_alone = calls_alone
         self.way, self.untimed, self.summed, self.slow = True, 0, 0, 0.0
         self.told: list[tuple[bool, float, int]] = []
 
@@ -37,7 +38,7 @@ class Told:
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     choice = Told()
-    monkeypatch.setattr(calls_module, "ThreadingChoice", lambda: choice)
+    monkeypatch.setattr(calls_module, "ThreadingChoice", lambda calls_alone: choice)
     return choice
 
 

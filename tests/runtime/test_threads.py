@@ -1,5 +1,6 @@
 """Kernels in several threads: the same bits, whoever calls them, in forked children too."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -23,8 +24,9 @@ from esat.frontend.graph import Graph
 from esat.graph import Variable
 from esat.graph.algorithms.evaluate import evaluate
 from esat.runtime import threads as threads_module
+from esat.runtime.threads import CallsOfShapes
 
-EAGER = MachineProfile(parallel_from=1e-30)
+EAGER = MachineProfile(parallel_from=1e-30, parallel_after=1e-30)
 """A machine on which everything that can be shared is worth several threads."""
 
 
@@ -138,6 +140,36 @@ def test_results_written_past_the_caches_are_the_same_bits(monkeypatch: pytest.M
             assert all((result.base[0] == result.dtype.type(9)).all() for result in placed)
 
 
+def test_kernels_for_several_threads_are_compiled_once_that_may_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, compiled_at = list[int](), list[int]()
+
+    def compile_and_note(*arguments: Any) -> Any:
+        compiled_at.append(len(done))
+        return compile_parallel_kernel(*arguments)
+
+    monkeypatch.setattr(threads_module, "compile_parallel_kernel", compile_and_note)
+    x, array = esat.vector("x"), np.linspace(-1.0, 1.0, 20_000)
+    kernel = MachineProfile(parallel_from=1e-30, parallel_after=1.0)
+    expected = compiled([x], [esat.exp(x)], 1)(array)
+    for calls in (3, 7):
+        seconds = predicted_seconds(compiled([x], [esat.exp(x)], 2, kernel), array)
+        later = dataclasses.replace(kernel, parallel_after=(calls + 0.5) * seconds)
+        function = compiled([x], [esat.exp(x)], 2, later)
+        done.clear()
+        compiled_at.clear()
+        for call in range(calls + 3):
+            same_bits(function(array), expected)
+            done.append(call)
+        assert compiled_at == [calls]
+
+
+def predicted_seconds(function: Any, array: np.ndarray) -> float:
+    """Of a call of a function of one kernel, in one thread."""
+    function(array)
+    (record,) = function._calls.table.records.values()
+    return next(fact.seconds for fact in record if isinstance(fact, CallsOfShapes))
+
+
 def large_program() -> tuple[Any, np.ndarray, Any]:
     x = esat.matrix("x")
     outputs = [esat.exp(x) + 1.0, esat.sum(x), esat.softmax(x, axis=1)]
@@ -181,7 +213,7 @@ from esat.codegen.threads import default_threads
 from esat.extract.prices.machine import MachineProfile
 from esat.frontend.graph import Graph
 x = esat.vector("x")
-mode = esat.Mode("o2", machine=MachineProfile(parallel_from=1e-30))
+mode = esat.Mode("o2", machine=MachineProfile(parallel_from=1e-30, parallel_after=1e-30))
 function = esat.compile(Graph([x], [esat.exp(x)]), mode)
 print(default_threads(), end=" ")
 function.measure()
@@ -232,7 +264,8 @@ def test_set_num_threads_is_honoured_at_each_call() -> None:
 
 def test_small_arrays_stay_in_one_thread() -> None:
     x = esat.vector("x")
-    function = esat.compile(Graph([x], [esat.exp(x)]), esat.Mode("o2", threads=2))
+    machine = MachineProfile(parallel_after=1e-30)
+    function = esat.compile(Graph([x], [esat.exp(x)]), esat.Mode("o2", threads=2, machine=machine))
     function.measure()
     function(np.ones(1000))
     assert function.profile.steps[0].threads == 1

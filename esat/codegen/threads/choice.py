@@ -78,6 +78,11 @@ _Next = tuple[bool, int, float]
 class ThreadingChoice:
     """Which way is faster for operands of certain sizes: in one thread, or in several.
 
+    Parameters
+    ----------
+    calls_alone
+        Calls in one thread before the first one in several, which may compile.
+
     Attributes
     ----------
     untimed
@@ -90,12 +95,12 @@ class ThreadingChoice:
 
     __slots__ = ("_lock", "_next", "_ways", "slow", "summed", "untimed")
 
-    def __init__(self) -> None:
-        self._begin()
+    def __init__(self, calls_alone: int = 0) -> None:
+        self._begin(calls_alone)
         self._lock = threading.Lock()
 
-    def _begin(self) -> None:
-        ways = _ways()
+    def _begin(self, calls_alone: int = 0) -> None:
+        ways = _ways(calls_alone)
         self._take(next(ways))
         self._ways = ways
 
@@ -104,7 +109,7 @@ class ThreadingChoice:
         self.untimed, self.summed = (0, calls) if self._next else (calls, 0)
 
     def next(self) -> bool:
-        """Whether the next call runs in several threads. The first one, which may compile, does."""
+        """Whether the next call runs in several threads. The first of these may compile."""
         return self._next
 
     def run(self, threads: int, kernel: Callable[..., None], *arguments: Any) -> None:
@@ -207,8 +212,10 @@ class _Known:
         return max(wait, seldom, _CALLS_OF_A_TRIAL * (most / least - 1.0))
 
 
-def _ways() -> Generator[_Next, _Called, None]:
+def _ways(calls_alone: int) -> Generator[_Next, _Called, None]:
     """The way of each call, for ever; sent which way it ran and how long it took."""
+    if calls_alone:
+        yield False, calls_alone - 1, 0.0
     yield from _call(True)  # its time counts for nothing: it may compile
     known = _Known((yield from _in_turns([True, True, False, False])))
     taken, wait, patience, is_first = known.faster(), TRIED_AFTER, _PATIENCE, True
@@ -317,6 +324,8 @@ class ChosenCalls:
         Where the number of threads is noted.
     otherwise
         Called where they have done nothing. Without it NotImplemented is returned.
+    calls_alone
+        As of :class:`ThreadingChoice`.
     """
 
     __slots__ = (
@@ -331,13 +340,14 @@ class ChosenCalls:
         together: Callable[..., Any],
         noted: Used,
         otherwise: Callable[..., Any] = _nothing,
+        calls_alone: int = 0,
     ) -> None:
         self._limit = limit
         self._alone = alone
         self._together = together
         self._noted = noted
         self._otherwise = otherwise
-        self._choice = ThreadingChoice()
+        self._choice = ThreadingChoice(calls_alone)
         self._calls, self._seconds = 0, 0.0
         self._follow()
 

@@ -63,13 +63,16 @@ class MachineProfile(StoredProfile):
         Seconds of a call besides its steps: checks of arguments, new output arrays.
     parallel_from
         Seconds of a kernel in one thread from which several threads that are awake finish it sooner.
+    parallel_after
+        Seconds of calls in one thread before code for several is compiled. That takes .2 to .4 s and halves
+        what follows at best on two processors: a program that then runs as long again has lost little by it.
     parallel_speedup, parallel_bandwidth
         How many times faster all threads together compute, and read and write memory; 1 where that was
         never measured.
     """
 
     kind: ClassVar[str] = "machine"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     element_rate: float = 7.5e10
     single_speedup: float = 2.7
     moderate: float = 1.4
@@ -94,6 +97,7 @@ class MachineProfile(StoredProfile):
     fused_traffic: float = 0.35
     call: float = 4.0e-7
     parallel_from: float = 7.0e-6
+    parallel_after: float = 0.1
     parallel_speedup: float = 1.0
     parallel_bandwidth: float = 1.0
 

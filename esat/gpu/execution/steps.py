@@ -31,6 +31,7 @@ from esat.phases.transfer import Side
 from esat.runtime.entry.checks import ResultCheck, detached
 from esat.runtime.entry.shape_rules import Shape, ShapeRules, located
 from esat.runtime.program import KernelCall, Program
+from esat.runtime.threads import CallsOfShapes
 
 Action: TypeAlias = Callable[[CallValues], None]
 _NO_SHAPES: Mapping[Variable, Shape] = {}
@@ -255,6 +256,7 @@ class _Maker:
 
     def _host_kernel(self, group: Group, call: KernelCall) -> Action:
         place, outputs, inputs = self._placing(group), group.outputs, call.inputs
+        variables, known = (*inputs, *outputs), dict[tuple[Shape, ...], CallsOfShapes | None]()
 
         def run(values: CallValues) -> None:
             results = place(values)
@@ -262,9 +264,11 @@ class _Maker:
             contiguous = all(array.flags.c_contiguous for array in operands)
             function = call.contiguous if contiguous else call.strided
             if call.threaded is not None:
-                shapes = {v: values.shape(v) for v in inputs}
-                shapes.update(zip(outputs, [array.shape for array in results], strict=True))
-                large = call.threaded.for_shapes(shapes)
+                key = (*map(values.shape, inputs), *(array.shape for array in results))
+                if key not in known:
+                    known.clear()  # one combination of shapes comes again and again
+                    known[key] = call.threaded.for_shapes(dict(zip(variables, key, strict=True)))
+                large = known[key]
                 if large is not None:
                     function = large if contiguous else call.threaded
             call.run(function, *results, *operands)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -238,17 +239,21 @@ def _chosen(
     """What calls the native function for one thread, or the one for several, whichever is faster."""
     threads = granted_threads(program.threads)
     alone = native(1, _refuse) if threads > 1 else None
-    run = native(threads, _refuse) if alone else None
-    if alone is None or run is None:
+    if alone is None:
         return None
-    pool = pool_address(threads)
+
+    @functools.cache
+    def made() -> tuple[Run | None, int]:
+        return native(threads, _refuse), pool_address(threads)
 
     def together(granted: int, *arguments: Any, **named: Any) -> Any:
-        if granted != threads or pool_address(threads) != pool:  # a forked child has another one
+        run, pool = made()
+        if run is None or granted != threads or pool_address(threads) != pool:  # a fork has another one
             return NotImplemented
         return run(*arguments, **named)
 
-    return ChosenCalls(program.threads, alone, together, program.threaded[next(iter(large))], otherwise)
+    noted, first = program.threaded[next(iter(large))], min(calls.calls_alone for calls in large.values())
+    return ChosenCalls(program.threads, alone, together, noted, otherwise, first)
 
 
 def _bytes_from_outside(program: Program, shapes: Mapping[Variable, Shape]) -> int:
