@@ -92,6 +92,10 @@ def save(path: str | os.PathLike[str], function: Executable) -> None:
 
     made = getattr(function, "again", None)
     if made is None or made[0] is not compile_again:
+        if getattr(path, "again", None) is not None:
+            raise InputError(
+                "esat.save: the file comes first, the function after it: esat.save(path, function)"
+            )
         reason = "it takes what esat.compile returns; of a jitted function, `function.latest`"
         raise InputError(f"esat.save: {function!r} is no compiled function: {reason}")
     graph, mode, texts, shapes, donated, _message = made[1]

@@ -155,7 +155,7 @@ def trace_call(
                       may_end=skips, arrays=frozenset(inputs.values()), least=settings.least)  # fmt: skip
         traces.append(trace)
         with rebinder.outside.watching(), in_trace(trace):
-            return _run(settings.name, function, structure, stood_for(), rebinder)
+            return _run(settings.name, function, structure, stood_for(), rebinder, tuple(argument_leaves))
 
     conditions: list[NumberCondition] = []
     traces: list[Trace] = []
@@ -175,13 +175,17 @@ def trace_call(
 
 
 def _run(
-    name: str, function: Callable[..., Any], structure: Structure, stands: list[Any], rebinder: Rebinder
+    name: str,
+    function: Callable[..., Any],
+    structure: Structure,
+    stands: list[Any],
+    rebinder: Rebinder,
+    names: Sequence[str],
 ) -> Returned:
-    """Call a function with what stands for the leaves of its arguments."""
+    """Call a function with what stands for the leaves of its arguments, which have these names."""
     instances: list[Any] = []
-    arguments, keywords = given = unflatten(structure, iter(stands), instances.append)
-    before: list[Any] = []
-    whole = flatten(given, before)
+    arguments, keywords = unflatten(structure, iter(stands), instances.append)
+    before = [_leaves_of(value) for value in (*arguments, *keywords.values())]
     for value in static_values(structure):
         rebinder.outside.look_at(value, "an argument")
     with ExitStack() as bound:
@@ -191,10 +195,19 @@ def _run(
     if rebinder.assigned():
         names = ", ".join(rebinder.assigned())
         raise GraphError(f"{name} assigns the global {names}, which a program cannot do; return it")
-    after: list[Any] = []
-    if flatten(given, after) != whole or any(map(operator.is_not, after, before)):
-        raise GraphError(f"{name} {_CHANGES}")
+    for number, (value, known) in enumerate(zip((*arguments, *keywords.values()), before, strict=True)):
+        found = _leaves_of(value)
+        if found[0] != known[0] or any(map(operator.is_not, found[1], known[1])):
+            argument = names[number] if number < len(names) else f"argument {number + 1}"
+            kind = type(value).__name__
+            reason = "the caller would not see it, since a program returns new values"
+            raise GraphError(f"{name} changes the {kind} {argument}: {reason}; change a copy, and return it")
     return Returned(returned, stands)
+
+
+def _leaves_of(value: Any) -> tuple[Structure, list[Any]]:
+    leaves: list[Any] = []
+    return flatten(value, leaves), leaves
 
 
 def _name(variables: Sequence[Variable | None], argument_leaves: Mapping[str, range]) -> None:
@@ -203,12 +216,6 @@ def _name(variables: Sequence[Variable | None], argument_leaves: Mapping[str, ra
         for number, variable in enumerate(variables[places.start : places.stop]):
             if variable is not None:
                 variable.name = argument if len(places) == 1 else f"{argument}[{number}]"
-
-
-_CHANGES = (
-    "changes a list, dict or object among its arguments, which a program cannot do for the caller; return "
-    "the new values"
-)
 
 
 def _returned(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
