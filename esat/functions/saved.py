@@ -92,7 +92,7 @@ def save(path: str | os.PathLike[str], function: Executable) -> None:
 
     made = getattr(function, "again", None)
     if made is None or made[0] is not compile_again:
-        if getattr(path, "again", None) is not None:
+        if hasattr(path, "again"):
             raise InputError(
                 "esat.save: the file comes first, the function after it: esat.save(path, function)"
             )
