@@ -10,6 +10,7 @@ import pytest
 from ops.size_cases import CASES
 
 import esat
+from esat.functions import saved
 from esat.graph.algorithms.traversal import toposort
 from esat.graph.op import as_variable
 from esat.ops.annotations.gradients import without_gradients
@@ -91,9 +92,9 @@ def test_every_op_comes_back(cases, tmp_path):
     for name, (own, _) in cases.programs.items():
         (wanted,) = without_gradients([as_variable(own(*variables))])
         graph = esat.Graph(variables, wanted, on_unused_input="ignore")
-        writer = esat.functions.saved._Writer()
+        writer = saved._Writer()
         content = json.loads(json.dumps(writer.graph(graph)))
-        (found,) = esat.functions.saved._Reader(writer.arrays).graph(content).outputs
+        (found,) = saved._Reader(writer.arrays).graph(content).outputs
         nodes, made = toposort([wanted]), toposort([found])
         assert list(map(str, made)) == list(map(str, nodes)), name
         assert [node.outputs[0].type for node in made] == [node.outputs[0].type for node in nodes], name
