@@ -18,6 +18,7 @@ from esat import linalg as linalg
 from esat import random as random
 from esat import sparse as sparse
 from esat.base.collection import without_collecting as _without_collecting
+from esat.base.spelling import suggestion as _suggestion
 from esat.errors import (
     AssertionFailed,
     AxisError,
@@ -89,6 +90,7 @@ from esat.frontend.elements.sequences import *  # noqa: F403
 from esat.frontend.elements.sets import *  # noqa: F403
 from esat.frontend.elements.statistics import *  # noqa: F403
 from esat.frontend.graph import Graph
+from esat.frontend.library_calls import register_library_calls as _register_library_calls
 from esat.frontend.linear_algebra import linear as _linear
 from esat.frontend.linear_algebra.einsum import einsum
 from esat.frontend.linear_algebra.linear import *  # noqa: F403
@@ -96,7 +98,6 @@ from esat.frontend.loops import *  # noqa: F403
 from esat.frontend.methods import astype, shape, size, trace
 from esat.frontend.methods import register_methods as _register_methods
 from esat.frontend.names import *  # noqa: F403
-from esat.frontend.numpy_calls import register_numpy_calls as _register_numpy_calls
 from esat.frontend.shared import shared
 from esat.frontend.tensor import *  # noqa: F403
 from esat.graph import (
@@ -211,10 +212,7 @@ def __getattr__(name: str) -> _Any:
 
 def _close_to(name: str) -> str:
     """Which names there are in place of one that there is not."""
-    import difflib
-
-    close = [] if name.startswith("_") else difflib.get_close_matches(name, __all__)
-    return f" (did you mean: {', '.join(close)})" if close else ""
+    return "" if name.startswith("_") else _suggestion(name, __all__)
 
 
 def __dir__() -> list[str]:
@@ -233,5 +231,5 @@ for _class in (
     sparse.SparseType,
 ):  # fmt: skip
     _check_methods(_class)
-_register_methods()
-_register_numpy_calls(globals())
+_register_methods(globals())
+_register_library_calls(globals())

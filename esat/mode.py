@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
 from esat.base.records import record
+from esat.base.spelling import suggestion
 from esat.classic.documents_table import ROWS
 from esat.classic.optimizers.replacement_trace import Writer
 from esat.classic.rules.rule_phase import RuleOptions
@@ -166,8 +166,7 @@ class Mode:
         known = set(start)
         for key in settings:
             if key not in known:
-                close = difflib.get_close_matches(key, known, 1)
-                hint = f" (did you mean {close[0]!r}?)" if close else ""
+                hint = suggestion(key, known, 0.6)
                 raise ModeError(f"a Mode has no setting {key!r}{hint}; it has {', '.join(sorted(known))}")
         for key, value in {**start, **settings}.items():
             if key in settings:
@@ -332,8 +331,7 @@ def mode_names() -> tuple[str, ...]:
 def _predefined(name: str) -> dict[str, Any]:
     known = {predefined.lower(): predefined for predefined in _PREDEFINED}
     if name.lower() not in known:
-        close = difflib.get_close_matches(name.lower(), known, 1)
-        hint = f" (did you mean {known[close[0]]!r}?)" if close else ""
+        hint = suggestion(name.lower(), _PREDEFINED, 0.6)
         raise ModeError(f"no mode is named {name!r}{hint}; there are {', '.join(_PREDEFINED)}")
     name = known[name.lower()]
     return {"name": name, **_DEFAULTS, "machine": machine_profile(), **_PREDEFINED[name]}

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from esat.frontend.arrays import indexing, shaping
-from esat.frontend.arrays.creation import full_like
-from esat.frontend.elements import elementwise, numeric, reductions
-from esat.frontend.linear_algebra import linear
+from esat.frontend.arrays import indexing
+from esat.frontend.elements import elementwise, reductions
 from esat.frontend.linear_algebra.sparse_operators import sparse_operation
 from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.op import as_variable
 from esat.graph.registry import register_functions
 from esat.graph.variables import Variable
 from esat.ops.arrays.creation import check_device
-from esat.ops.arrays.cumulative import cumprod, cumsum
 from esat.ops.arrays.diagonal import diagonal
-from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.arrays.shape import element_count, size_of
-from esat.ops.arrays.sorting import argsort, sort
 from esat.ops.cast import cast
 from esat.ops.inference.vectors import shape_vector
 
@@ -65,22 +60,22 @@ def conj(operand: Any) -> Variable:
     return result
 
 
-METHODS: dict[str, Callable[..., Any]] = {
-    "shape": shape, "size": size, "at": indexing.at, "getitem": indexing.getitem, "take": indexing.take,
-    "evaluate": evaluate, "real": elementwise.real, "imag": elementwise.imag, "conj": conj,
-    "clip": numeric.clip, "round": numeric.round, "copy": elementwise.copy, "cast": cast,
-    "full_like": full_like, "sum": reductions.sum, "prod": reductions.prod, "mean": reductions.mean,
-    "var": reductions.var, "std": reductions.std, "max": reductions.max, "min": reductions.min,
-    "any": reductions.any, "all": reductions.all, "argmax": reductions.argmax, "argmin": reductions.argmin,
-    "norm": reductions.norm, "cumsum": cumsum, "cumprod": cumprod, "sort": sort, "argsort": argsort,
-    "dot": linear.dot, "matmul": linear.matmul, "reshape": shaping.reshape, "transpose": shaping.transpose,
-    "matrix_transpose": shaping.matrix_transpose, "dimshuffle": dimshuffle, "swapaxes": shaping.swapaxes,
-    "flatten": shaping.flatten, "ravel": shaping.ravel, "squeeze": shaping.squeeze, "repeat": shaping.repeat,
-    "diagonal": diagonal, "trace": trace,
+METHODS = (
+    "shape", "size", "take", "real", "imag", "clip", "round", "copy", "cast", "full_like", "sum", "prod",
+    "mean", "var", "std", "max", "min", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "sort",
+    "argsort", "dot", "matmul", "reshape", "transpose", "matrix_transpose", "dimshuffle", "swapaxes",
+    "flatten", "ravel", "squeeze", "repeat", "diagonal", "trace",
+)  # fmt: skip
+"""Methods of Variables that are the package's functions of their names, of the Variable and more."""
+
+OTHER_METHODS: dict[str, Callable[..., Any]] = {
+    "at": indexing.at, "getitem": indexing.getitem, "evaluate": evaluate, "conj": conj,
+    "norm": reductions.norm,
 }  # fmt: skip
-"""Method of a Variable -> the function it calls, the Variable being its first argument."""
+"""Methods that are none of these."""
 
 
-def register_methods() -> None:
+def register_methods(namespace: Mapping[str, Any]) -> None:
     """Give Variables their methods, and sparse ones theirs. Repeating it changes nothing."""
-    register_functions({**METHODS, "sparse_operation": sparse_operation})
+    methods = {name: namespace[name] for name in METHODS} | OTHER_METHODS
+    register_functions({**methods, "sparse_operation": sparse_operation})

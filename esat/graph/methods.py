@@ -26,11 +26,6 @@ NOT_GIVEN: Any = np._NoValue
 """What NumPy's functions call an argument that is not given where None means something."""
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    """The options that were given."""
-    return {name: value for name, value in options.items() if value is not NOT_GIVEN}
-
-
 class Methods(Operators):
     """What a Variable can do beside arithmetic. The functions of the same names say more."""
 
@@ -191,54 +186,54 @@ class Methods(Operators):
         where: Any = NOT_GIVEN,
     ) -> Variable:  # fmt: skip
         """Sum over ``axis``."""
-        return self._call("sum", axis, dtype, keepdims, **_given(initial=initial, where=where))
+        return self._call("sum", axis, dtype, keepdims, initial=initial, where=where)
 
     def prod(
         self, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN,
         where: Any = NOT_GIVEN,
     ) -> Variable:  # fmt: skip
         """Product over ``axis``."""
-        return self._call("prod", axis, dtype, keepdims, **_given(initial=initial, where=where))
+        return self._call("prod", axis, dtype, keepdims, initial=initial, where=where)
 
     def mean(
         self, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN
     ) -> Variable:
         """Mean over ``axis``."""
-        return self._call("mean", axis, dtype, keepdims, **_given(where=where))
+        return self._call("mean", axis, dtype, keepdims, where=where)
 
     def var(
         self, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
         where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN,
     ) -> Variable:  # fmt: skip
         """Variance over ``axis``."""
-        return self._call("var", axis, dtype, ddof, keepdims, **_given(where=where, mean=mean))
+        return self._call("var", axis, dtype, ddof, keepdims, where=where, mean=mean)
 
     def std(
         self, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, *,
         where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN,
     ) -> Variable:  # fmt: skip
         """Standard deviation over ``axis``."""
-        return self._call("std", axis, dtype, ddof, keepdims, **_given(where=where, mean=mean))
+        return self._call("std", axis, dtype, ddof, keepdims, where=where, mean=mean)
 
     def max(
         self, axis: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN
     ) -> Variable:
         """Largest element over ``axis``."""
-        return self._call("max", axis, keepdims, **_given(initial=initial, where=where))
+        return self._call("max", axis, keepdims, initial=initial, where=where)
 
     def min(
         self, axis: Any = None, keepdims: bool = False, initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN
     ) -> Variable:
         """Smallest element over ``axis``."""
-        return self._call("min", axis, keepdims, **_given(initial=initial, where=where))
+        return self._call("min", axis, keepdims, initial=initial, where=where)
 
     def any(self, axis: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN) -> Variable:
         """Whether some element over ``axis`` is not zero."""
-        return self._call("any", axis, keepdims, **_given(where=where))
+        return self._call("any", axis, keepdims, where=where)
 
     def all(self, axis: Any = None, keepdims: bool = False, *, where: Any = NOT_GIVEN) -> Variable:
         """Whether every element over ``axis`` is not zero."""
-        return self._call("all", axis, keepdims, **_given(where=where))
+        return self._call("all", axis, keepdims, where=where)
 
     def argmax(self, axis: Any = None, keepdims: bool = False) -> Variable:
         """Index of the first largest element."""
@@ -351,5 +346,6 @@ class Methods(Operators):
 def _called(name: str, *arguments: Any, **options: Any) -> Variable:
     is_sparse = any(map(holds_sparse, arguments))
     function = partial(function_named("sparse_operation"), name) if is_sparse else function_named(name)
-    result: Variable = function(*arguments, **options)
+    given = {key: value for key, value in options.items() if value is not NOT_GIVEN}
+    result: Variable = function(*arguments, **given)
     return result

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from esat.base.spelling import suggestion
 from esat.errors import GraphError
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def op_named(name: str) -> Op:
     try:
         return _OPS[name]
     except KeyError:
-        close = ", ".join(difflib.get_close_matches(name, _OPS)) or "none close"
-        raise GraphError(f"no op named {name!r} (did you mean: {close})") from None
+        raise GraphError(f"no op named {name!r}{suggestion(name, _OPS)}") from None
 
 
 def op_constructed(constructor: str) -> Op | None:

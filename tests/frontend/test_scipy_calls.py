@@ -86,7 +86,7 @@ def test_roots_that_are_complex_are_refused():
 
 
 def test_parameters_that_are_not_known_are_named():
-    with pytest.raises(CallError, match="pivoting=True"):
+    with pytest.raises(CallError, match=r"pivoting=.*'pivoting'; it takes \(a"):
         esat.jit(lambda b: qr(b, pivoting=True))(B)
     with pytest.raises(CallError, match="unexpected keyword"):
         esat.jit(lambda a: cholesky(a, upper=True))(A)

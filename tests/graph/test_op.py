@@ -37,7 +37,7 @@ def test_an_op_from_outside():
 
 def test_registry():
     assert op_named("exp") is esat.exp
-    with pytest.raises(GraphError, match="did you mean: exp"):
+    with pytest.raises(GraphError, match="did you mean exp"):
         op_named("expp")
     with pytest.raises(GraphError, match="registered already"):
         register_op(type("Other", (Twice,), {"name": "exp"})())

@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent.parent / "esat"
 ORDER = (
     "errors",
     "base.quoting",
+    "base.spelling",
     "base.records",
     "base.interrupts",
     "base.storage",
@@ -50,7 +51,7 @@ ORDER = (
     "tools.calibration",
     "tools.command_line",
 )
-FRONTEND_MAY_USE = {"errors", "base.records", "graph", "ops", "frontend"}
+FRONTEND_MAY_USE = {"errors", "base.records", "base.spelling", "graph", "ops", "frontend"}
 PUBLIC_NAMES = {"fft", "linalg", "numpy", "random", "scipy", "sparse"}
 ENTRY_POINTS = {"__init__", "__main__", "tools.command_line", *PUBLIC_NAMES}
 LONGEST_MODULE = 500

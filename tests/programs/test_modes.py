@@ -123,9 +123,9 @@ def test_a_trace_tells_of_each_replacement_and_step(mode):
 
 
 def test_unknown_names_are_errors():
-    with pytest.raises(ModeError, match="did you mean 'fast_run'"):
+    with pytest.raises(ModeError, match="did you mean fast_run"):
         Mode("fastrun")
-    with pytest.raises(ModeError, match="did you mean 'node_limit'"):
+    with pytest.raises(ModeError, match="did you mean node_limit"):
         Mode("fast_run", nodes_limit=3)
 
 
@@ -294,5 +294,5 @@ def test_names_in_capitals(mode):
 
 
 def test_what_is_close_to_a_mode():
-    with pytest.raises(ModeError, match=r"'DEBUG_MODE' .*did you mean 'debug'"):
+    with pytest.raises(ModeError, match=r"'DEBUG_MODE' .*did you mean debug"):
         Mode("DEBUG_MODE")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Literal, TypeVar
 
 from esat.base.records import record
+from esat.base.spelling import suggestion
 from esat.classic.optimizers.equilibrium import EquilibriumOptimizer
 from esat.classic.optimizers.global_optimizers import Optimizer, SeqOptimizer
 from esat.classic.optimizers.local import LocalOptimizer
@@ -22,7 +23,6 @@ from esat.errors import OptimizerError
 from esat.graph.calls.arguments import instance_of, stream_of
 from esat.graph.changes import note_change
 from esat.rules.language.query import Query
-from esat.rules.language.spelling import suggestion
 
 Registered = TypeVar("Registered", bound="LocalOptimizer | Optimizer | DB")
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from esat.base.forks import GATE
+from esat.base.spelling import suggestion
 from esat.base.storage import DiskStore, default_directory, digest_of
 from esat.egraph.analyses.dims import dims_program
 from esat.egraph.analyses.facts import FACT_OPERATORS, facts_program
@@ -37,7 +38,6 @@ from esat.rules.language.macros import CONDITIONS, MACROS, expand
 from esat.rules.language.reader import Form, Sexp, head_of, is_number, is_string, position_of, show, subforms
 from esat.rules.language.rule import TYPE_FUNCTIONS, Rule, RuleFile
 from esat.rules.language.rule_signature import Operator, check, declared_names, declared_signature
-from esat.rules.language.spelling import suggestion
 
 MOST_FACTS = 100
 """Forms in the facts of a rule: egglog takes time by their cube to load it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from esat.base.records import record
+from esat.base.spelling import suggestion
 from esat.egraph.analyses.facts import FACT_OPERATORS
 from esat.egraph.language.named_ops import NamedOp, named_in, named_ops
 from esat.egraph.language.op_parameters import PARTS
@@ -21,7 +22,6 @@ from esat.rules.language.reader import Form, Sexp, head_of, is_number, is_string
 from esat.rules.language.replacement import Replacement, replacement_of
 from esat.rules.language.rule import TYPE_FUNCTIONS, Rule
 from esat.rules.language.rule_signature import Operator, declared_names, declared_signature
-from esat.rules.language.spelling import suggestion
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 ARITHMETIC = (*"+-*&|", ">>", "<<", "min", "max", "not-i64", "to-i64", "to-f64")

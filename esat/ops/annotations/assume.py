@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
 from esat.base.records import record
+from esat.base.spelling import suggestion
 from esat.errors import DtypeError, GraphError, ShapeError, describe
 from esat.graph.op import Array, Family, Op, Work, as_variable
 from esat.graph.types import TensorType, Type
@@ -114,8 +114,7 @@ def assume(operand: Any, *facts: str) -> Variable:
         raise GraphError(describe("assume", [variable.type], "nothing is assumed"))
     for fact in facts:
         if fact not in ASSUMABLE:
-            close = difflib.get_close_matches(str(fact), ASSUMABLE, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(ASSUMABLE)}"
-            raise GraphError(describe("assume", [variable.type], f"{fact!r} is no known fact; {hint}"))
+            hint = suggestion(str(fact), ASSUMABLE) or f"; known are {', '.join(ASSUMABLE)}"
+            raise GraphError(describe("assume", [variable.type], f"{fact!r} is no known fact{hint}"))
     result: Variable = Assume(tuple(sorted(set(facts))))(variable)
     return result

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from esat.base.forks import GATE
 from esat.base.records import record
+from esat.base.spelling import suggestion
 from esat.base.storage import digest_of
 from esat.errors import RuleError
 from esat.graph.calls.arguments import instance_of
@@ -20,7 +21,6 @@ from esat.rules.language.query import Query
 from esat.rules.language.reader import position_of, subforms
 from esat.rules.language.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Soundness, read_rules
 from esat.rules.language.rule_signature import declared_names
-from esat.rules.language.spelling import suggestion
 
 PACKAGE_RULES = Path(__file__).resolve().parent.parent
 DEFAULT_TAGS = frozenset({"canonicalize", "fast_run"})

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, NoReturn, TypeAlias, cast, get_args
 
 from esat.base.records import record
+from esat.base.spelling import suggestion
 from esat.errors import RuleError
 from esat.rules.language.macros import condition_meant, expand
 from esat.rules.language.reader import (
@@ -32,7 +33,6 @@ from esat.rules.language.reader import (
     string_value,
     subforms,
 )
-from esat.rules.language.spelling import suggestion
 
 Soundness = Literal["exact", "real", "unsafe"]
 Kind = Literal["rewrite", "birewrite", "rule"]

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from esat.base.records import record
+from esat.base.spelling import suggestion
 from esat.rules.language.reader import Form, Sexp, head_of, read_forms
 from esat.rules.language.rule import Rule, RuleFile
-from esat.rules.language.spelling import suggestion
 
 TENSOR = "T"
 """The sort of tensor terms."""

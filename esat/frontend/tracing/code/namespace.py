@@ -7,7 +7,6 @@ given traced arrays or Variables, it is esat's function of the name.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import sys
@@ -17,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from esat.base.spelling import suggestion
 from esat.errors import DtypeError, TracedAttributeError, describe
-from esat.frontend.scipy_calls import call_scipy
+from esat.frontend.library_calls import call_library
 from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.values import creation
 from esat.frontend.tracing.values.convert import handed_out, holds_traced, holds_unknown, settled
@@ -85,8 +85,7 @@ def attribute(module: str, name: str) -> Any:
     if f"{module}.{name}" in OUR_NAMES:
         return importlib.import_module(OUR_NAMES[f"{module}.{name}"])
     if name.startswith("__") or not hasattr(theirs, name):
-        close = ", ".join(difflib.get_close_matches(name, dir(theirs))) or "none close"
-        message = f"{module} has no {name!r} (did you mean: {close})"
+        message = f"{module} has no {name!r}{suggestion(name, dir(theirs))}"
         if current_trace() is None or name.startswith("__"):
             raise AttributeError(message)
         raise TracedAttributeError(describe(f"{module}.{name}", [], message, user_line()))
@@ -205,7 +204,7 @@ def _call(
     if module == "numpy" or module.startswith("numpy."):
         return traced_function(_esat(), function, arguments, keywords)
     values = [as_symbol_array(one) if type(one) is list and holds_unknown(one) else one for one in arguments]
-    return handed_out(call_scipy(_esat(), module, function, settled(values), settled(keywords)))
+    return handed_out(call_library(_esat(), function, settled(values), settled(keywords), module))
 
 
 def ufunc_of_lists(ufunc: np.ufunc, *operands: Any, **options: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from esat.errors import DtypeError, ShapeError, describe
 from esat.frontend.arrays.indexing import set_subtensor
-from esat.frontend.numpy_calls import call_numpy
+from esat.frontend.library_calls import call_library
 from esat.frontend.tensor import as_tensor
 from esat.frontend.tracing.values.arrays import TracedArray, Value
 from esat.frontend.tracing.values.convert import (
@@ -131,7 +131,7 @@ def _called(
         arguments = mapped(list(arguments), _of_variables)
     change = given if function.__name__ in _WEAK else settled
     values = [change(value) for value in arguments]
-    return call_numpy(namespace, function, values, change(dict(keywords)))
+    return call_library(namespace, function, values, change(dict(keywords)))
 
 
 def _of_variables(value: Any) -> Any:

@@ -6,12 +6,12 @@ NumPy hands these calls on by its protocols, so that ``x.sum(axis=0)``, ``np.sum
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from esat.base.spelling import suggestion
 from esat.errors import DtypeError, TracedAttributeError, describe
 from esat.graph.calls.callers import user_line
 from esat.graph.registry import function_named
@@ -139,13 +139,13 @@ class TracedOperators(Traced):
         """Tell what there is in place of an attribute that there is not."""
         if name.startswith("__"):
             raise AttributeError(name)
-        close = ", ".join(difflib.get_close_matches(name, dir(type(self)))) or "none close"
+        close = suggestion(name, dir(type(self)))
         if not hasattr(np.ndarray, name):
             instead = _OF_LISTS.get(name)
-            advice = f"did you mean: {close}" if instead is None else f"lists have it; {instead} instead"
-            reason = f"an array has no attribute {name!r} ({advice})"
+            advice = close if instead is None else f" (lists have it; {instead} instead)"
+            reason = f"an array has no attribute {name!r}{advice}"
             raise TracedAttributeError(describe(f"x.{name}", [], reason, user_line()))
-        reason = f"an array within a traced function has no attribute {name!r} (did you mean: {close})"
+        reason = f"an array within a traced function has no attribute {name!r}{close}"
         raise TracedAttributeError(describe(name, [self.dtype], reason, user_line()))
 
     def fill(self, value: Any) -> None:

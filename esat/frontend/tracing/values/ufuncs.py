@@ -11,7 +11,7 @@ import numpy as np
 from esat.errors import DtypeError, ParameterError, ShapeError, describe
 from esat.frontend.arrays.indexing import inc_subtensor, set_subtensor
 from esat.frontend.arrays.shaping import broadcast_to
-from esat.frontend.numpy_calls import call_ufunc
+from esat.frontend.library_calls import call_ufunc
 from esat.frontend.tensor import as_tensor
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import string
 from dataclasses import astuple
 
+from esat.base.spelling import suggestion
 from esat.errors import GraphError
 from esat.ops.elementwise.records.code import CODE_DTYPES, SCIPY_FUNCTIONS, TEMPLATE_NAMES, Code
 
@@ -101,6 +101,4 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, cutoff=0.75)
-    hint = f" (did you mean {' or '.join(close)}?)" if close else ""
-    return f"names {name}, which templates do not have{hint}"
+    return f"names {name}, which templates do not have{suggestion(name, known)}"
