@@ -16,6 +16,7 @@ ORDER = (
     "errors",
     "base.quoting",
     "base.spelling",
+    "base.union_find",
     "base.records",
     "base.interrupts",
     "base.storage",

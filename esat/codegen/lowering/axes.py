@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from esat.base.records import record
+from esat.base.union_find import UnionFind
 from esat.codegen.kernel.loop_ir import Index
 from esat.codegen.lowering.unsupported import UnsupportedError
 from esat.graph import Apply, Family, Variable
@@ -70,7 +71,8 @@ def name_axes(nodes: Sequence[Apply]) -> AxisNames:
 class _Naming:
     def __init__(self, nodes: Sequence[Apply]) -> None:
         self.nodes = nodes
-        self.parent: list[int] = []
+        self.equal = UnionFind[int]()
+        self.slots = 0
         self.computed: dict[Variable, Index] = {}
         self.uses: dict[Use, Index] = {}
         self.inputs: dict[Variable, list[Use]] = {}
@@ -115,8 +117,8 @@ class _Naming:
         return tuple(slots)
 
     def _slot(self) -> int:
-        self.parent.append(len(self.parent))
-        return len(self.parent) - 1
+        self.slots += 1
+        return self.slots - 1
 
     def _operand(self, use: Use) -> Index:
         variable = self.nodes[use[0]].inputs[use[1]]
@@ -208,20 +210,11 @@ class _Naming:
             if one is not None and other is not None:
                 self._union(one, other)
 
-    def _find(self, slot: int) -> int:
-        parent = self.parent
-        while parent[slot] != slot:
-            parent[slot] = parent[parent[slot]]
-            slot = parent[slot]
-        return slot
-
     def _union(self, first: int, second: int) -> None:
-        first, second = self._find(first), self._find(second)
-        if first != second:
-            self.parent[max(first, second)] = min(first, second)
+        self.equal.unite(*sorted((self.equal.find(first), self.equal.find(second))))
 
     def _roots(self, slots: Index) -> Index:
-        return tuple(None if slot is None else self._find(slot) for slot in slots)
+        return tuple(None if slot is None else self.equal.find(slot) for slot in slots)
 
     def _conflict(self) -> bool:
         for slots in (*self.computed.values(), *self.uses.values(), *self.parts.values()):
@@ -234,7 +227,7 @@ class _Naming:
         """Let two uses of one variable run along the same loops if that leads to no conflict."""
         if self._roots(first) == self._roots(second):
             return
-        before = list(self.parent)
+        before = dict(self.equal.parent)
         self._equate(first, second)
         if self._conflict():
-            self.parent = before
+            self.equal.parent = before

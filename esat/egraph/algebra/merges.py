@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from esat.base.union_find import UnionFind
 from esat.egraph.algebra.finite_fields.backend import compiled
 from esat.egraph.algebra.finite_fields.coded import FILL, SHUFFLE
 from esat.egraph.algebra.finite_fields.fields import FIELDS, LARGEST_PART, constant_of
@@ -30,34 +31,12 @@ def equal_classes(found: Fingerprints) -> list[list[int]]:
     equal &= classes[order[1:]] != classes[order[:-1]]
     if not equal.any():
         return []
-    groups = _Groups()
-    for place in np.flatnonzero(equal).tolist():
-        groups.unite(int(classes[order[place]]), int(classes[order[place + 1]]))
-    rank = found.rank
-    return sorted(
-        (sorted(group, key=rank.__getitem__) for group in groups.sets()), key=lambda group: rank[group[0]]
-    )
-
-
-class _Groups:
-    """Classes united."""
-
-    def __init__(self) -> None:
-        self._parent: dict[int, int] = {}
-
-    def _root(self, item: int) -> int:
-        while self._parent.setdefault(item, item) != item:
-            item = self._parent[item]
-        return item
-
-    def unite(self, left: int, right: int) -> None:
-        self._parent[self._root(left)] = self._root(right)
-
-    def sets(self) -> list[list[int]]:
-        found: dict[int, list[int]] = {}
-        for item in self._parent:
-            found.setdefault(self._root(item), []).append(item)
-        return list(found.values())
+    groups, rank = UnionFind[int](), found.rank
+    pairs = [(int(classes[order[place]]), int(classes[order[place + 1]])) for place in np.flatnonzero(equal)]
+    for pair in pairs:
+        groups.unite(*pair)
+    members = sorted({klass for pair in pairs for klass in pair}, key=rank.__getitem__)
+    return groups.classes(members)
 
 
 def fits(value: Fraction, dtype: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from esat.base.union_find import UnionFind
+
 SEARCH_LIMIT = 400
 """Groups a search for a path may visit. A merge whose search takes longer is not made."""
 
@@ -22,7 +24,8 @@ class AcyclicPartition:
 
     def __init__(self, feeding: Sequence[Sequence[int]]) -> None:
         count = len(feeding)
-        self._parent = list(range(count))
+        self._equal = UnionFind[int]()
+        self.find = self._equal.find
         self.members: list[list[int]] = [[node] for node in range(count)]
         self.before: list[set[int]] = [set(sources) for sources in feeding]
         self.after: list[set[int]] = [set() for _ in range(count)]
@@ -31,14 +34,6 @@ class AcyclicPartition:
                 self.after[source].add(node)
         self._rank = list(range(count))
         self._too_far: tuple[int, int] | None = None
-
-    def find(self, node: int) -> int:
-        """The group a node is in."""
-        parent = self._parent
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
 
     def merge(self, first: int, second: int) -> int | None:
         """Merge two groups and return the result, or None where that would close a circle.
@@ -105,7 +100,7 @@ class AcyclicPartition:
         keep, gone = first, second
         if self._weight(second) > self._weight(first):
             keep, gone = second, first
-        self._parent[gone] = keep
+        self._equal.unite(keep, gone)
         for forward, backward in ((self.before, self.after), (self.after, self.before)):
             for neighbour in forward[gone]:
                 backward[neighbour].discard(gone)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from esat.base.union_find import UnionFind
 from esat.graph import Apply, Family, TensorType, Variable
 from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.contraction import MatMul
@@ -31,7 +32,7 @@ class Spaces:
     """
 
     def __init__(self, nodes: Sequence[Apply]) -> None:
-        self._parent: list[int] = []
+        self._equal = UnionFind[int]()
         self._size: list[int | None] = []
         self._axes: dict[Variable, tuple[int, ...]] = {}
         self._parts: dict[Apply, tuple[int, ...]] = {}
@@ -59,7 +60,7 @@ class Spaces:
         return known
 
     def _named(self, numbers: Iterable[int]) -> Space:
-        roots = [self._find(number) for number in numbers]
+        roots = [self._equal.find(number) for number in numbers]
         sizes = [self._size[root] for root in roots]
         # Sizes that are known compare by value: -1 - size cannot be the number of a class.
         return tuple(
@@ -73,25 +74,16 @@ class Spaces:
         return known
 
     def _new(self, shape: Sequence[int | None]) -> tuple[int, ...]:
-        start = len(self._parent)
+        start = len(self._size)
         numbers = tuple(range(start, start + len(shape)))
-        self._parent.extend(numbers)
         self._size.extend(shape)
         return numbers
 
-    def _find(self, number: int) -> int:
-        parent = self._parent
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
-
     def _equate(self, first: int, second: int) -> None:
-        first, second = self._find(first), self._find(second)
-        if first != second:
-            self._parent[second] = first
-            if self._size[first] is None:
-                self._size[first] = self._size[second]
+        first, second = self._equal.find(first), self._equal.find(second)
+        self._equal.unite(first, second)
+        if self._size[first] is None:
+            self._size[first] = self._size[second]
 
     def _relate(self, node: Apply) -> None:
         op = node.op

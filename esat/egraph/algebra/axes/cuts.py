@@ -65,7 +65,7 @@ class Cuts:
         roots = np.unique(parent[:first].reshape(is_long.shape)[is_long])
         parts = PartReader(reading, coded, ops, self._pieces, self._key_of).parts(roots.tolist())
         renamed = np.arange(self._pieces.free)
-        for key in self._pieces.merged:
+        for key in self._pieces.equal.parent:
             renamed[key] = self._pieces.root(key)
         self.parent = renamed[np.concatenate([parent, np.arange(len(parent), self._pieces.free)])]
         roots = np.unique(renamed[roots])

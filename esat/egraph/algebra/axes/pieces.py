@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from esat.base.union_find import UnionFind
+
 UNIT = -1
 """The length 1."""
 MOST_POSITIONS = 16
@@ -38,8 +40,10 @@ class Pieces:
     ----------
     changes
         How often something was found out.
-    merged
-        Keys that others are called by.
+    equal
+        Keys of which one stands for all.
+    root
+        Of a key, that which stands for all that are equal to it.
     mirrored
         Lengths of axes that are read from their ends.
     """
@@ -48,18 +52,13 @@ class Pieces:
         self.known = {key: length for key, length in known.items() if length > 1}
         self.free = free
         self.changes = 0
-        self.merged: dict[int, int] = {}
+        self.equal = UnionFind[int]()
+        self.root = self.equal.find
         self.mirrored: set[int] = set()
         self._of_length = {length: key for key, length in self.known.items()}
         self._parts: dict[int, tuple[int, ...]] = {
             key: (UNIT,) for key, length in known.items() if length == 1
         }
-
-    def root(self, key: int) -> int:
-        """The key that stands for all that are equal to one."""
-        while key in self.merged:
-            key = self.merged[key]
-        return key
 
     def new(self) -> int:
         """A length of which nothing is known."""
@@ -175,7 +174,7 @@ class Pieces:
         """Call two lengths, the second not cut, by one key; a number wins over what is unknown."""
         if kept not in self.known and other in self.known and kept not in self._parts:
             kept, other = other, kept
-        self.merged[other] = kept
+        self.equal.unite(kept, other)
         if other in self.known and kept not in self.known:
             self.known[kept] = self.known[other]
 

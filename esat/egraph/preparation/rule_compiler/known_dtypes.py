@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from esat.base.union_find import UnionFind
 from esat.egraph.preparation.rule_compiler.families import DIVIDING, canonical, family_of, flatten
 from esat.egraph.preparation.rule_compiler.surface import SurfaceRule
 from esat.graph.types import DTYPES
@@ -32,7 +33,7 @@ class Dtypes:
     binary_heads: set[Sexp] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._parent: dict[str, str] = {}
+        self._equal = UnionFind[str]()
         self._tensors: set[str] = set()
         self._numeric: list[str] = []
         self._floating: list[str] = []
@@ -44,26 +45,22 @@ class Dtypes:
         for guard in self.surface.guards:
             self._learn(guard)
 
-    # ---- union-find
-
-    def _find(self, node: str) -> str:
-        while node in self._parent:
-            node = self._parent[node]
-        return node
+    # ---- which are equal
 
     def _unite(self, one: str, other: str) -> None:
         one, other = self._find(one), self._find(other)
-        if one == other:
-            return
-        if is_number(one) and is_number(other):
+        if one != other and is_number(one) and is_number(other):
             raise self.surface.rule.error(f"a term would need dtype id {one} and {other} at once")
         if is_number(other):
             one, other = other, one
-        self._parent[other] = one
+        self._equal.unite(one, other)
+
+    def _find(self, node: str) -> str:
+        return self._equal.find(node)
 
     def _class_of(self, node: str) -> list[str]:
         root = self._find(node)
-        known = {node, root, *self._parent}
+        known = {node, root, *self._equal.parent}
         return sorted(member for member in known if self._find(member) == root)
 
     def expression(self, node: str) -> Sexp:
