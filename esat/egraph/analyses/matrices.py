@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from esat.base.records import record
+from esat.egraph.language.result_shapes import EXPECTED, of_matrices
 from esat.egraph.language.signature import ConstructorSignature, Typing
 from esat.egraph.language.terms import SCALAR, broadcast_word
 from esat.graph import Apply, Op, TensorType
@@ -168,20 +169,5 @@ def _flagged(word: int) -> Shape:
 
 def matrix_shape(constructor: str, attributes: Sequence[Any], operands: Sequence[Shape]) -> Shape | None:
     """Shape of a term, from those of its operands (empty for one element); None where it is not told."""
-    form = BY_CONSTRUCTOR[constructor]
-    rank = int(attributes[-1])
-    first, *others = (shape or (1.0,) * rank for shape in operands)
-    match form.record.result:
-        case "square":
-            return first
-        case "system" | "square_system":
-            batch = zip(first[:-2], others[0][:-2], strict=True)
-            return (*(max(pair) for pair in batch), *others[0][-2:])
-        case "determinant":
-            return first[:-2]
-        case "diagonal":
-            return (*first[:-2], min(first[-2:]))
-        case "from_diagonal":
-            return (first[0], first[0])
-        case _:
-            return None
+    typing = BY_CONSTRUCTOR[constructor].record.result
+    return None if typing == "opaque" else of_matrices(typing, operands, int(attributes[-1]), EXPECTED)

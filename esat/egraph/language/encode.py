@@ -13,11 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from esat.base.union_find import UnionFind
 from esat.egraph.analyses.known import LOGARITHMS, facts_of, is_view
 from esat.egraph.analyses.structure import relation_of, with_structure
 from esat.egraph.analyses.uniform import as_tensor, uniform_value
 from esat.egraph.language.constructors import opaque_constructor
 from esat.egraph.language.forms import mask_of, term_of
+from esat.egraph.language.result_shapes import broadcast, of_sparse, product
 from esat.egraph.language.terms import (
     SCALAR,
     Claim,
@@ -53,6 +55,7 @@ from esat.ops.control import Assert, IfElse
 from esat.ops.inference.structure import NUMBERS
 from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
+from esat.ops.sparse.products import SparseSum
 from esat.ops.sparse.record import SparseOp
 from esat.rules.language.macros import permutation_word
 
@@ -115,12 +118,8 @@ class _Dimensions:
 
     def __init__(self, lenient: bool = False) -> None:
         self.lenient = lenient
-        self._parent: dict[Dimension, Dimension] = {}
-
-    def find(self, size: Dimension) -> Dimension:
-        while size in self._parent:
-            size = self._parent[size]
-        return size
+        self._equal = UnionFind[Dimension]()
+        self.find = self._equal.find
 
     def merge(self, left: Dimension, right: Dimension) -> Dimension:
         left, right = self.find(left), self.find(right)
@@ -133,8 +132,12 @@ class _Dimensions:
         kept, merged = (left, right) if isinstance(left, int) else (right, left)
         if not isinstance(kept, int) and not isinstance(merged, int) and merged < kept:
             kept, merged = merged, kept
-        self._parent[merged] = kept
+        self._equal.unite(kept, merged)
         return kept
+
+    def contract(self, left: Dimension, right: Dimension) -> None:
+        if 1 not in (left, right):
+            self.merge(left, right)
 
 
 class _Encoder:
@@ -229,12 +232,13 @@ class _Encoder:
         """Sizes of a result in terms of those of the operands; None where it has sizes of its own."""
         op, shapes = node.op, [self._shape_of(variable) for variable in node.inputs]
         if isinstance(op, MatMul):
-            return self._matmul_shape(*shapes)
+            return product(shapes[0], shapes[1], len(shapes[0]), self.dimensions)
         if isinstance(op, SparseOp):
-            return self._sparse_shape(op, shapes)
+            axis = op.axis if isinstance(op, SparseSum) else 0
+            return of_sparse(op.typing, shapes, self.dimensions, axis)
         if isinstance(op, Normalization):
             return shapes[0]
-        return self._broadcast(shapes) if op.family is Family.ELEMENTWISE else None
+        return broadcast(shapes, self.dimensions) if op.family is Family.ELEMENTWISE else None
 
     def _add_assumption(self, output: Variable, operand: int, op: Assume) -> None:
         """The operand itself, which has the facts; a row or a column by type has no structure to speak of."""
@@ -275,32 +279,6 @@ class _Encoder:
             return
         order = tuple(axis for axis in range(len(shape)) if axis not in op.axes)
         self._add_dimshuffle(output, self.number[kept], DimShuffle(order, len(shape)), self.shape[kept])
-
-    def _matmul_shape(self, left: Sequence[Dimension], right: Sequence[Dimension]) -> tuple[Dimension, ...]:
-        if 1 not in (left[-1], right[-2]):
-            self.dimensions.merge(left[-1], right[-2])
-        return (*self._broadcast([left[:-2], right[:-2]]), left[-2], right[-1])
-
-    def _sparse_shape(self, op: SparseOp, shapes: Sequence[tuple[Dimension, ...]]) -> tuple[Dimension, ...]:
-        """Shapes of sparse matrices are rows, columns and the number of stored values."""
-        first = shapes[0]
-        match op.typing:
-            case "stored":
-                return first[2:]
-            case "structure":
-                return (*first[:2], self.dimensions.merge(first[2], shapes[1][0]))
-            case "same":
-                return first[:2]
-            case "transpose":
-                return first[1], first[0], first[2]
-            case "number":
-                return ()
-            case "sparse_sum":
-                return (first[1 - int(str(op.properties()[0]))],)
-            case _:
-                left, right = shapes[:2] if op.typing == "product" else shapes[1:3]
-                self.dimensions.merge(left[1], right[0])
-                return left[0], right[1]
 
     def _add_size(self, node: Apply, op: ShapeI) -> None:
         """The size of an axis: a constant, or the size of the first term that has this axis.
@@ -355,17 +333,6 @@ class _Encoder:
 
     def _shape_of(self, variable: Variable) -> tuple[Dimension, ...]:
         return self.shape[self.folded.get(variable, variable)]
-
-    def _broadcast(self, shapes: Sequence[Sequence[Dimension]]) -> tuple[Dimension, ...]:
-        result: list[Dimension] = []
-        for sizes in zip(*shapes, strict=True):
-            merged: Dimension = 1
-            for size in sizes:
-                found = self.dimensions.find(size)
-                if found != 1:
-                    merged = found if merged == 1 else self.dimensions.merge(merged, found)
-            result.append(merged)
-        return tuple(result)
 
     def _add(
         self,

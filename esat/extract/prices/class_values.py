@@ -7,51 +7,25 @@ their e-nodes; a class whose size cannot be told is never chosen.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from esat.egraph.analyses.matrices import BY_CONSTRUCTOR, matrix_shape
+from esat.egraph.language.result_shapes import EXPECTED, of_sparse, product
 from esat.egraph.language.terms import SCALAR, Dimension, TermGraph, TermType
 from esat.extract.arrays import EGraphArrays
 from esat.extract.prices.nary import Shape, broadcast_shape
 from esat.extract.prices.value import UNKNOWN_SIZE, Value
+from esat.graph.registry import op_constructed
 from esat.ops.linalg.structured import PRODUCTS
-from esat.ops.sparse.passes import PASSES
+from esat.ops.sparse.record import SparseOp
 from esat.rules.language.macros import permutation_axes
 
 Hints = Mapping[tuple[int, int], float]
 """Expected sizes of axes that the types leave open: (term number, axis) -> size."""
 
 _KEEPS_SHAPE = ("Output", "Cast", "Softmax", "LogSoftmax")
-
-
-def _stored(shape: Shape) -> Shape:
-    """Shape of the vector of stored values; a sparse matrix of one element may hold that."""
-    return shape[2:] or (1.0,)
-
-
-def _usmm_shape(shapes: Sequence[Shape], attributes: Sequence[int | float]) -> Shape:
-    return _matmul_shape(shapes[1][:2], shapes[2], 2)
-
-
-def _sum_shape(shapes: Sequence[Shape], attributes: Sequence[int | float]) -> Shape:
-    return ()
-
-
-_SPARSE: Mapping[str, Callable[[Sequence[Shape], Sequence[int | float]], Shape]] = {
-    "StoredValues": lambda shapes, _: _stored(shapes[0]),
-    "DenseAt": lambda shapes, _: _stored(shapes[0]),
-    "ValuesAt": lambda shapes, _: _stored(shapes[0]),
-    "SampledValues": lambda shapes, _: _stored(shapes[0]),
-    "WithValues": lambda shapes, _: shapes[0],
-    "DenseFromSparse": lambda shapes, _: shapes[0][:2],
-    "SparseTranspose": lambda shapes, _: (*shapes[0][1::-1], *shapes[0][2:]),
-    "SparseSum": lambda shapes, attributes: shapes[0][:2][1 - int(attributes[0]) :][:1],
-    "StructuredDot": lambda shapes, _: _matmul_shape(shapes[0][:2], shapes[1], 2),
-    **{op.constructor: _sum_shape if op.is_number else _usmm_shape for op in PASSES},
-}
-"""Shapes of results, where that of a sparse matrix is rows, columns and the number of stored values."""
 
 
 def term_value(type: TermType, hints: Hints | None = None) -> Value:
@@ -158,14 +132,15 @@ def node_shape(
         sizes = operands[0] or (1.0,) * 8
         return tuple(1.0 if axis == "x" else sizes[int(axis)] for axis in order)
     if constructor in PRODUCTS:
-        return _matmul_shape(operands[0], operands[1], int(attributes[0]))
+        return product(operands[0], operands[1], int(attributes[0]), EXPECTED)
     # Rules make outputs of one op only: signs and logarithms of determinants, which have one shape.
     if constructor in _KEEPS_SHAPE:
         return operands[0]
     if constructor in BY_CONSTRUCTOR:
         return matrix_shape(constructor, attributes, operands)
-    if constructor in _SPARSE:
-        return _SPARSE[constructor](operands, attributes)
+    op = op_constructed(constructor)
+    if isinstance(op, SparseOp):
+        return of_sparse(op.typing, operands, EXPECTED, int(attributes[0]) if attributes else 0)
     if constructor.startswith(("Reduce", "Arg")) or constructor == "LogSumExp":
         mask = int(attributes[0])
         return tuple(1.0 if mask >> axis & 1 else size for axis, size in enumerate(operands[0]))
@@ -177,8 +152,3 @@ def node_shape(
             shape = broadcast_shape(shape, operand)
         return shape
     return None
-
-
-def _matmul_shape(left: Shape, right: Shape, rank: int) -> Shape:
-    left, right = left or (1.0,) * rank, right or (1.0,) * rank
-    return (*broadcast_shape(left[:-2], right[:-2]), left[-2], right[-1])

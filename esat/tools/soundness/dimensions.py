@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from math import prod
 from random import Random
 
+from esat.base.union_find import UnionFind
+from esat.egraph.language.result_shapes import broadcast, product
 from esat.rules.language.macros import INSERTED, Axis, permutation_axes, permutation_input_rank
 
 Shape = tuple[int, ...]
@@ -26,7 +28,8 @@ class Dimensions:
     """Symbols of sizes, and which of them are equal."""
 
     def __init__(self) -> None:
-        self._parent: dict[int, int] = {}
+        self._equal = UnionFind[int]()
+        self.find = self._equal.find
         self._products: dict[int, Shape] = {}
         self._count = 0
 
@@ -43,12 +46,6 @@ class Dimensions:
         self._products[symbol] = factors
         return symbol
 
-    def find(self, symbol: int) -> int:
-        """The symbol that stands for all that are equal to this one."""
-        while symbol in self._parent:
-            symbol = self._parent[symbol]
-        return symbol
-
     def merge(self, one: int, other: int) -> int:
         """Make two sizes equal. Raises UnfitError where one is 1, or a product."""
         one, other = self.find(one), self.find(other)
@@ -56,7 +53,7 @@ class Dimensions:
             return one
         if 1 in (one, other) or one in self._products or other in self._products:
             raise UnfitError
-        self._parent[other] = one
+        self._equal.unite(one, other)
         return one
 
     def sizes(self, available: Sequence[int]) -> dict[int, int]:
@@ -71,37 +68,29 @@ class Dimensions:
             sizes[symbol] = prod(sizes[factor] for factor in factors)
         return sizes
 
-    def square(self, shape: Shape) -> None:
+    def contract(self, left: int, right: int) -> int:
+        """Make the sizes equal that a product sums over."""
+        return self.merge(left, right)
+
+    def square(self, shape: Sequence[int]) -> int:
         """Give the last two axes of a matrix, or of a scalar, one size."""
         if len(shape) == 1:
             raise UnfitError
-        if shape and shape[-1] != shape[-2]:
-            self.merge(shape[-1], shape[-2])
+        return self.merge(shape[-1], shape[-2]) if shape else 1
 
     # ---- shapes of results
 
     def elementwise(self, shapes: Sequence[Shape]) -> Shape:
         """The shape of an elementwise result; scalars fit any rank."""
-        ranked = [shape for shape in shapes if shape]
-        if len({len(shape) for shape in ranked}) > 1:
+        if len({len(shape) for shape in shapes if shape}) > 1:
             raise UnfitError
-        result: list[int] = []
-        for sizes in zip(*ranked, strict=True):
-            merged = 1
-            for size in sizes:
-                merged = size if merged == 1 else merged if size == 1 else self.merge(merged, size)
-            result.append(merged)
-        return normalized(result)
+        return normalized(broadcast(shapes, self))
 
     def matmul(self, left: Shape, right: Shape, rank: int) -> Shape:
         """The shape of a matrix product of this rank."""
-        left, right = left or (1,) * rank, right or (1,) * rank
-        if not len(left) == len(right) == rank or rank < 2:
+        if not {len(left), len(right)} <= {0, rank} or rank < 2:
             raise UnfitError
-        if left[-1] != right[-2]:
-            self.merge(left[-1], right[-2])
-        batch = self.elementwise([left[:-2], right[:-2]]) or (1,) * (rank - 2)
-        return normalized((*batch, left[-2], right[-1]))
+        return normalized(product(left, right, rank, self))
 
 
 def normalized(shape: Sequence[int]) -> Shape:

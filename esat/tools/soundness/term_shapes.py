@@ -8,6 +8,7 @@ from typing import Literal
 
 from esat.classic.rules.graph_terms import Literal as Number
 from esat.egraph.analyses.structure import RELATIONS
+from esat.egraph.language.result_shapes import of_matrices, of_sparse
 from esat.egraph.language.signature import MATRIX_TYPINGS, ConstructorSignature, Signature
 from esat.egraph.language.terms import RankedOp, dtype_number
 from esat.graph.sparse_type import Format
@@ -156,60 +157,36 @@ class TermShapes:
         for flag in attributes[:-1]:
             self._literal(flag, lambda: self._random.randint(0, 1))
         rank = int(self._literal(attributes[-1], lambda: max(map(len, shapes)) or self._rank))
-        first, *others = (shape or (1,) * rank for shape in shapes)
-        if any(len(shape) != rank for shape in (first, *others)):
+        if any(len(shape) not in (0, 1 if typing == "from_diagonal" else rank) for shape in shapes):
             raise UnfitError
-        if typing == "from_diagonal":
-            return normalized((*first, *first))
-        self.dimensions.square(first)
-        kept = {"square": rank, "determinant": rank - 2, "diagonal": rank - 1}
-        if typing in kept:
-            return normalized(first[: kept[typing]])
-        (sides,) = others
-        if typing == "square_system":
-            self.dimensions.square(sides)
-        self.dimensions.merge(first[-1], sides[-2])
-        batch = self.dimensions.elementwise([first[:-2], sides[:-2]]) or (1,) * (rank - 2)
-        return normalized((*batch, *sides[-2:]))
+        return normalized(of_matrices(typing, shapes, rank, self.dimensions))
 
     # ---- sparse matrices: rows, columns, number of stored values
 
     def _sparse(self, record: ConstructorSignature, term: tuple[Sexp, ...]) -> Shape:
         """The shape of an op on sparse matrices."""
-        merge = self.dimensions.merge
         shapes = [self._of_kind(part, kind) for part, kind in zip(term[1:], record.kinds, strict=False)]
         first, others = shapes[0], shapes[1:]
+        axis = 0
         match record.result:
-            case "stored":
-                if others:
-                    self._require_places(first, self._product(*others) if len(others) == 2 else others[0])
-                return first[2:]
+            case "stored" if others:
+                self._require_places(first, self._product(*others) if len(others) == 2 else others[0])
             case "structure":
-                (values,) = others
-                if len(values) != 1:
+                if len(others[0]) != 1:
                     raise UnfitError
-                return (*first[:2], merge(first[2], values[0]))
-            case "same":
-                return normalized(first[:2])
-            case "transpose":
-                return (first[1], first[0], first[2])
             case "sparse_sum":
                 axis = int(self._literal(term[-1], lambda: self._random.randint(0, 1)))
-                return normalized((first[1 - axis],))
-            case "product":
-                return self._product(first, others[0])
             case "usmm":
                 product = self._product(others[0], others[1])
                 self._require_places((*(product or (1, 1)), 0), others[2])
                 self._require_square_for(product or (1, 1), others[3:])
-                return product
             case "number":
                 sparse, dense, other, *square = shapes[len(shapes) - (3 if len(shapes) < 5 else 4) :]
                 product = self._product(sparse, dense) or (1, 1)
                 self._require_places((*product, 0), other)
                 self._require_square_for(product, square)
-                return ()
-        raise UnfitError
+        shape = of_sparse(record.result, shapes, self.dimensions, axis)
+        return shape if record.result in ("stored", "structure", "transpose") else normalized(shape)
 
     def _of_kind(self, part: Sexp, kind: int | Literal["sparse"]) -> Shape:
         """The shape of an operand that is a sparse matrix, or has so many axes."""
