@@ -328,8 +328,8 @@ class Executable:
     @property
     def in_blocks(self) -> Executable | None:
         """The program that takes layers over rows in blocks, for sizes where that is faster."""
-        second = self._calls.dispatch.in_blocks
-        return None if second is None else second.executable
+        second = self._calls.in_blocks
+        return None if second is None else cast(Executable, second.executable)
 
     @property
     def variants(self) -> tuple[Variant, ...]:
@@ -337,7 +337,7 @@ class Executable:
 
         ``Mode(..., variants=0)`` has none. A call decides between them by its shapes.
         """
-        variants = self._calls.dispatch.variants
+        variants = self._calls.variants
         return () if variants is None else variants.programs
 
     @property
@@ -419,7 +419,7 @@ class Executable:
         if driver is not self._calls.driver:
             self._enter(self._clocked(driver.call))
         else:
-            native = self._calls.dispatch.native
+            native = self._calls.native
             self._enter(driver.call if native is None or native.last is None else native.last)
 
     def _enter(self, function: Callable[..., Any]) -> None:

@@ -5,6 +5,9 @@ values of shared variables of a special kind. They are computed anew when a vari
 changed: by ``set_value``, or by an update of another function, in place or not. While somebody may hold the
 memory of such a variable (``borrow=True``) and change it unnoticed, they are computed at each call.
 
+Before: ``x * f(a)`` of an input ``x`` and a shared variable ``a``. After: ``x * k``, where ``k`` is what
+``f(a)`` was computed as when ``a`` had changed.
+
 Kept is what is predicted to take long enough, and longer than reading the result takes.
 """
 
@@ -12,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from esat.base.forks import GATE
 from esat.egraph.language.encode import encode
@@ -25,14 +28,10 @@ from esat.extract.prices.pricing import predicted_seconds
 from esat.graph import Apply, Constant, Family, FunctionGraph, SharedVariable, TensorType, Variable
 from esat.graph.types import Type
 from esat.ops.control import IfElse
-
-if TYPE_CHECKING:
-    from esat.runtime.executable import Executable
+from esat.runtime.linked import Build
 
 _CHEAP = (Family.VIEW, Family.CREATION)
 _EXCLUDED = (Family.CONTROL, Family.RANDOM)
-
-Build = Callable[[FunctionGraph], "Executable"]
 
 
 class Kept:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from esat.graph import Apply, Constant, FunctionGraph, TensorType
 from esat.graph.constants import constant
 from esat.graph.op import Array
 from esat.ops.loops.record import LoopOp, Scan
+from esat.runtime.linked import Build, Linked
 from esat.runtime.native.native_memory import Inside, NativeMemory, NoNativeFormError, returned
 
 if TYPE_CHECKING:
     from esat.codegen.native_functions.native_plan import Place, Step
-    from esat.runtime.executable import Executable
 
 MOST_PROGRAMS = 16
 """Numbers of steps for which a loop of its own is kept."""
@@ -41,11 +41,9 @@ class LoopRoutine:
         None where it is the whole.
     """
 
-    def __init__(
-        self, op: LoopOp, link: Callable[[FunctionGraph], Executable], alone: Apply | None = None
-    ) -> None:
+    def __init__(self, op: LoopOp, link: Build, alone: Apply | None = None) -> None:
         self.op = op
-        self.body = link(op.body.clone())
+        self.body: Linked = link(op.body.clone())
         self._alone = None if alone is None else _Alone(alone, link)
 
     def __call__(self, *arrays: Array) -> None:
@@ -117,11 +115,11 @@ class LoopRoutine:
 class _Alone:
     """Programs of one loop, each linked when first called: one for each number of rows of its traces."""
 
-    def __init__(self, node: Apply, link: Callable[[FunctionGraph], Executable]) -> None:
+    def __init__(self, node: Apply, link: Build) -> None:
         self._node, self._link = node, link
-        self._programs: dict[int | None, tuple[Executable, list[int]]] = {}
+        self._programs: dict[int | None, tuple[Linked, list[int]]] = {}
 
-    def _linked(self, steps: int | None) -> tuple[Executable, list[int]]:
+    def _linked(self, steps: int | None) -> tuple[Linked, list[int]]:
         """The program for a number of steps, or for any; the operands that it takes."""
         stands = [one if isinstance(one, Constant) else one.type.make_variable() for one in self._node.inputs]
         if steps is not None:

@@ -6,9 +6,8 @@ program runs is decided for each combination of shapes, and this one is compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from esat.codegen.ground.target import Target
 from esat.codegen.rowwise.layers import Layers, RowTiling, lower_layers
@@ -18,9 +17,7 @@ from esat.ops.linalg.row_blocks import RowBlocks
 from esat.phases.shape_values import ShapeFacts
 from esat.runtime.entry.dispatch import Run, Way
 from esat.runtime.entry.shape_rules import ShapeRules
-
-if TYPE_CHECKING:
-    from esat.runtime.executable import Executable
+from esat.runtime.linked import Build, Linked
 
 WORTH_FROM = 1 << 22
 """Multiplications from which blocks were measured to be faster: some 150 microseconds."""
@@ -41,9 +38,7 @@ class InBlocks:
         What it is compiled for.
     """
 
-    def __init__(
-        self, graph: FunctionGraph, build: Callable[[FunctionGraph], Executable], target: Target
-    ) -> None:
+    def __init__(self, graph: FunctionGraph, build: Build, target: Target) -> None:
         self.graph = graph
         self._build = build
         nodes = graph.toposort()
@@ -87,6 +82,7 @@ class InBlocks:
         return RowTiling(op, layers, inputs, itemsize) if len(inputs) == len(known) else None
 
     @cached_property
-    def executable(self) -> Executable:
+    def executable(self) -> Linked:
         """The program, compiled."""
-        return self._build(self.graph)
+        made: Linked = self._build(self.graph)
+        return made

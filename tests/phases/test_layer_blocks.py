@@ -156,7 +156,7 @@ def test_a_result_in_a_given_array() -> None:
 
 def test_sizes_decide_which_program_runs() -> None:
     function = esat.compile(graph(JOINED["training"])[1])
-    chosen = function._calls.dispatch.in_blocks
+    chosen = function._calls.in_blocks
     assert chosen is not None
     for sizes, suits in (
         ((50, 64, 64, 10), False),

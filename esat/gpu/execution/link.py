@@ -56,7 +56,7 @@ def calls_of(placed: PlacedProgram) -> DeviceCalls:
     checks = tuple(InputCheck(place, variable) for place, variable in enumerate(program.graph.inputs))
     table = signature_table(program, checks)
     driver = _driver(placed, checks, table)
-    return DeviceCalls(program, checks, table, driver, Dispatch(), placed)
+    return DeviceCalls(program, checks, table, driver, Dispatch(), None, None, None, placed)
 
 
 _numbers = itertools.count(1)

@@ -32,6 +32,8 @@ class Calls:
         Runs the program, without measuring it.
     dispatch
         Decides what runs for sizes that arrive.
+    variants, in_blocks, native
+        What it decides between; None for those that there are not.
     """
 
     program: Program
@@ -39,6 +41,9 @@ class Calls:
     table: SignatureTable
     driver: Driver
     dispatch: Dispatch
+    variants: Variants | None
+    in_blocks: InBlocks | None
+    native: NativeFunctions | None
 
     def timed(self, steps: Sequence[StepProfile]) -> Driver:
         """A driver that adds the time of each step to its record."""
@@ -50,8 +55,13 @@ class Calls:
 
     def attach(self, use: Callable[[Run], None]) -> None:
         """Tell what decides about calls whom to tell of native functions."""
-        program = self.program
-        self.dispatch.attach(program.graph.inputs, program.leaves, self.table.forget, use)
+        inputs, leaves = self.program.graph.inputs, self.program.leaves
+        if self.variants is not None:
+            self.variants.attach(inputs, leaves, self.table.forget)
+        if self.in_blocks is not None:
+            self.in_blocks.attach(inputs, leaves)
+        if self.native is not None:
+            self.native.use = use
 
 
 def drive(program: Program, variants: Variants | None = None, in_blocks: InBlocks | None = None) -> Calls:
@@ -72,10 +82,10 @@ def drive(program: Program, variants: Variants | None = None, in_blocks: InBlock
     dispatches = is_native or variants is not None or in_blocks is not None
     driver = make_driver(program, table, checks, dispatches=dispatches)
     native = NativeFunctions(program, table, driver.call) if is_native else None
-    dispatch = Dispatch(variants, in_blocks, native)
+    dispatch = Dispatch((variants, in_blocks, native), native)
     if dispatch:
         table.begin = dispatch.begin
-    return Calls(program, checks, table, driver, dispatch)
+    return Calls(program, checks, table, driver, dispatch, variants, in_blocks, native)
 
 
 def signature_table(program: Program, checks: Sequence[InputCheck]) -> SignatureTable:

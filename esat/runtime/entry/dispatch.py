@@ -12,17 +12,11 @@ or that it has nothing for these shapes. Where none has, the driver's own steps 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeAlias
 
 from esat.base.forks import GATE
 from esat.base.interrupts import handlers_reach_the_caller
-
-if TYPE_CHECKING:
-    from esat.graph import Variable
-    from esat.runtime.entry.variants import Variants
-    from esat.runtime.native.direct import NativeFunctions
-    from esat.runtime.program_in_blocks import InBlocks
 
 Key: TypeAlias = tuple[tuple[int, ...], ...]
 """The shapes of inputs and shared variables."""
@@ -91,48 +85,19 @@ class Dispatch:
 
     Parameters
     ----------
-    variants, in_blocks, native
-        The candidates; None for those that there are not.
+    candidates
+        What may run calls, in the order in which they are asked.
+    native
+        That of them which is tried before the driver; None where there is none.
     """
 
-    def __init__(
-        self,
-        variants: Variants | None = None,
-        in_blocks: InBlocks | None = None,
-        native: NativeFunctions | None = None,
-    ) -> None:
-        self.variants, self.in_blocks, self.native = variants, in_blocks, native
-        every: tuple[Offering | None, ...] = (variants, in_blocks, native)
-        self.candidates = tuple(one for one in every if one is not None)
+    def __init__(self, candidates: Iterable[Offering | None] = (), native: Offering | None = None) -> None:
+        self.candidates = tuple(one for one in candidates if one is not None)
+        self._native = native
         self._lock = threading.RLock()
 
     def __bool__(self) -> bool:
         return bool(self.candidates)
-
-    def attach(
-        self,
-        inputs: Sequence[Variable],
-        leaves: Sequence[Variable],
-        forget: Callable[[Callable[[Way], bool]], None],
-        use: Callable[[Run], None],
-    ) -> None:
-        """Tell of the program.
-
-        Parameters
-        ----------
-        inputs, leaves
-            Its inputs, and the variables whose shapes make a key.
-        forget
-            Drops the records of shapes whose way fits a test: they count as not seen.
-        use
-            Told of a native function that the next calls shall try first.
-        """
-        if self.variants is not None:
-            self.variants.attach(inputs, leaves, forget)
-        if self.in_blocks is not None:
-            self.in_blocks.attach(inputs, leaves)
-        if self.native is not None:
-            self.native.use = use
 
     def begin(self, way: Way) -> None:
         """Decide for shapes that are seen for the first time."""
@@ -151,7 +116,7 @@ class Dispatch:
                     way.wait = offer
                     return None
                 way.left, run = () if offer is not None else tuple(left), offer
-                if candidate is not self.native:
+                if candidate is not self._native:
                     way.run = offer
             way.wait = None
             return run
@@ -159,5 +124,5 @@ class Dispatch:
     def calls_to_wait(self, way: Way) -> int | None:
         """Calls after which another program is looked for; 0 for never, None where another one runs."""
         if way.wait is not None:
-            return 0 if way.left[0] is self.native else max(way.wait.calls, 1)
+            return 0 if way.left[0] is self._native else max(way.wait.calls, 1)
         return 0 if way.run is None else None

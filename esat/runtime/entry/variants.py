@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import inf
-from typing import TYPE_CHECKING
 
 from esat.base.records import record
 from esat.errors import ShapeError
@@ -19,11 +18,9 @@ from esat.extract.extraction import Extraction
 from esat.extract.prices.class_values import Hints
 from esat.extract.prices.expected_shapes import Expected
 from esat.extract.resize import Resizing, SizeClass, cost_under, shapes_text
-from esat.graph import FunctionGraph, TensorType, Variable
+from esat.graph import TensorType, Variable
 from esat.runtime.entry.dispatch import CallsLeft, Run, Way
-
-if TYPE_CHECKING:
-    from esat.runtime.executable import Executable
+from esat.runtime.linked import Build, Linked
 
 COMPILE_SECONDS = 0.1
 """What compiling a further program is taken to cost."""
@@ -34,8 +31,6 @@ SMALLEST_GAIN = 5.0e-6
 LEAST_RATIO = 1.1
 """Predicted time of the present program against a new one's, from which on this is believed to be faster."""
 KNOWN_CLASSES = 256
-
-Build = Callable[[FunctionGraph], "Executable"]
 
 
 @record(frozen=True, eq=False)
@@ -55,7 +50,7 @@ class Variant:
     shapes: Expected
     seconds: float
     first_seconds: float
-    executable: Executable = field(repr=False)
+    executable: Linked = field(repr=False)
     extraction: Extraction = field(repr=False)
 
     def __str__(self) -> str:

@@ -70,7 +70,7 @@ def test_compiling_waits_until_calls_have_paid_for_it(monkeypatch: pytest.Monkey
     sizes = RIGHT_FIRST if order(f) == "left first" else LEFT_FIRST
     arrays = factors(sizes)
     f(*arrays)
-    state = next(iter(f._calls.dispatch.variants._classes.values()))
+    state = next(iter(f._calls.variants._classes.values()))
     gain = state.first_seconds - state.found.seconds
     calls = int(variants.COMPILE_SECONDS / gain)
     assert calls > 2
@@ -87,7 +87,7 @@ def test_nothing_is_tried_for_tiny_work() -> None:
     for _ in range(1000):
         f(*factors((2, 3, 2, 3)))
     assert f.variants == ()
-    assert all(state.settled for state in f._calls.dispatch.variants._classes.values())
+    assert all(state.settled for state in f._calls.variants._classes.values())
 
 
 @pytest.mark.usefixtures("at_once")
@@ -96,14 +96,14 @@ def test_a_mode_without_variants_has_none() -> None:
     for sizes in (LEFT_FIRST, RIGHT_FIRST):
         np.testing.assert_allclose(f(*factors(sizes)), product(factors(sizes)))
     assert f.variants == ()
-    assert f._calls.dispatch.variants is None
+    assert f._calls.variants is None
 
 
 @pytest.mark.usefixtures("at_once")
 def test_known_sizes_need_no_variants() -> None:
     a, b, c = (esat.tensor(name, shape=(8, 8)) for name in "abc")
     f = esat.compile(esat.Graph([a, b, c], [a @ b @ c]))
-    assert f._calls.dispatch.variants is None
+    assert f._calls.variants is None
 
 
 @pytest.mark.usefixtures("at_once")
