@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from esat.base.records import record
 from esat.egraph.analyses.fact_rules import rules_that_conclude
@@ -39,7 +38,15 @@ from esat.tools.soundness.check import check
 from esat.tools.soundness.judging import real
 from esat.tools.soundness.samples import Array, holds
 from esat.tools.soundness.statement import FACTS
-from esat.tools.soundness.term_evaluation import TRIALS, Outcome, dense, disturbed, perturbed, summarized
+from esat.tools.soundness.term_evaluation import (
+    TRIALS,
+    Trials,
+    dense,
+    disturbed,
+    not_finite,
+    perturbed,
+    tainted,
+)
 
 _NARY = {
     "NarySum": (np.add, np.subtract, 0),
@@ -90,27 +97,10 @@ def check_egraph(
 
 
 @record(frozen=True)
-class _Sample:
-    """A value in all its trials, the exact one first."""
-
-    trials: tuple[Array, ...]
-    tainted: NDArray[np.bool_]
-
-    @property
-    def value(self) -> Array:
-        return self.trials[0]
-
-    @property
-    def outcome(self) -> Outcome:
-        value, *others = map(dense, self.trials)
-        return summarized(value, others, self.tainted)
-
-
-@record(frozen=True)
 class _Whole:
     """The results of an op that has several, before ``Output`` tells which."""
 
-    outputs: tuple[_Sample, ...]
+    outputs: tuple[Trials, ...]
 
 
 class _Oracle:
@@ -126,7 +116,7 @@ class _Oracle:
         self.inputs = inputs
         self.generator = generator
         self.broadcast = arrays.facts.get("bp", {})
-        self.samples: dict[int, _Sample | _Whole] = {}
+        self.samples: dict[int, Trials | _Whole] = {}
         self.compared = self.facts = 0
         self.errors: list[str] = []
 
@@ -140,7 +130,7 @@ class _Oracle:
 
     def _load(self) -> None:
         """The values of the loaded terms are those of their classes."""
-        known: list[_Sample | _Whole | None] = []
+        known: list[Trials | _Whole | None] = []
         for number, (term, type) in enumerate(zip(self.terms.terms, self.terms.types, strict=True)):
             operands = [known[operand] for operand in term.operands]
             sample = self._compute(term, operands, type.broadcast)
@@ -182,12 +172,12 @@ class _Oracle:
         return len(waiting)
 
     def _compute(
-        self, term: Term, operands: Sequence[_Sample | _Whole | None], broadcast: int
-    ) -> _Sample | _Whole | None:
+        self, term: Term, operands: Sequence[Trials | _Whole | None], broadcast: int
+    ) -> Trials | _Whole | None:
         if term.constructor == "Output":
             (whole,) = operands
             return whole.outputs[int(term.attributes[0])] if isinstance(whole, _Whole) else None
-        known = [operand for operand in operands if isinstance(operand, _Sample)]
+        known = [operand for operand in operands if isinstance(operand, Trials)]
         if len(known) < len(operands):
             return None
         function = self._function(term, [operand.value.ndim for operand in known])
@@ -207,8 +197,9 @@ class _Oracle:
             shapes = ", ".join(str(operand.value.shape) for operand in known)
             self._note(f"{term.constructor} of shapes {shapes} cannot be computed: {error}")
             return None
+        masks, by_element = [operand.tainted for operand in known], _is_elementwise(term.constructor)
         outputs = tuple(
-            _Sample(trials, self._tainted(term, dense(trials[0]), known))
+            Trials(trials, tainted(trials[0], [*masks, not_finite(trials[0])], by_element))
             for trials in zip(*results, strict=True)
         )
         return outputs[0] if len(outputs) == 1 else _Whole(outputs)
@@ -220,20 +211,6 @@ class _Oracle:
         result = np.asarray(result)
         result = result.reshape(()) if broadcast == SCALAR and result.size == 1 else result
         return disturbed(result, self.generator, term.constructor in BY_CONSTRUCTOR) if is_noisy else result
-
-    @staticmethod
-    def _tainted(term: Term, value: Array, operands: Sequence[_Sample]) -> NDArray[np.bool_]:
-        finite = np.isfinite(value) if value.dtype.kind in "fc" else np.ones(value.shape, bool)
-        tainted = np.asarray(~finite)
-        for operand in operands:
-            if operand.tainted.any():
-                try:
-                    tainted = tainted | np.broadcast_to(operand.tainted, value.shape)
-                except ValueError:
-                    tainted = np.ones(value.shape, bool)
-        if tainted.any() and not _is_elementwise(term.constructor):
-            tainted = np.ones(value.shape, bool)
-        return tainted
 
     def _function(
         self, term: Term, ranks: Sequence[int]
@@ -268,7 +245,7 @@ class _Oracle:
 
     # ---- comparisons
 
-    def _compare(self, what: str, klass: int, sample: _Sample | _Whole) -> None:
+    def _compare(self, what: str, klass: int, sample: Trials | _Whole) -> None:
         known = self.samples[klass]
         if isinstance(known, _Whole) or isinstance(sample, _Whole):
             # Factors of a matrix are not unique; what is equated with an output is compared as such.
@@ -287,13 +264,13 @@ class _Oracle:
         for fact in ("dt", "bp", "val", *FACTS):
             for klass, stated in self.arrays.facts.get(fact, {}).items():
                 sample = self.samples.get(klass)
-                if not isinstance(sample, _Sample) or sample.value.dtype.kind == "O":
+                if not isinstance(sample, Trials) or sample.value.dtype.kind == "O":
                     continue  # a generator, of which dtypes say nothing
                 self.facts += 1
                 if not self._is_true(fact, stated, sample):
                     self._note(f"c{klass} is said to have {fact} {stated}, which is false of {sample.value}")
 
-    def _is_true(self, fact: str, stated: Attribute, sample: _Sample) -> bool:
+    def _is_true(self, fact: str, stated: Attribute, sample: Trials) -> bool:
         value = sample.value
         if fact == "dt":
             return DTYPES[int(stated)] == value.dtype.name

@@ -58,6 +58,23 @@ class Outcome:
     tainted: NDArray[np.bool_]
 
 
+@record(frozen=True)
+class Trials:
+    """A value in all its trials, the exact one first, and where it is tainted."""
+
+    trials: tuple[Array, ...]
+    tainted: NDArray[np.bool_]
+
+    @property
+    def value(self) -> Array:
+        return self.trials[0]
+
+    @property
+    def outcome(self) -> Outcome:
+        value, *others = map(dense, self.trials)
+        return summarized(value, others, self.tainted)
+
+
 def plain(wanted: Sequence[Variable], leaves: Mapping[Variable, Array]) -> list[Array]:
     """Values as NumPy computes them.
 
@@ -99,31 +116,37 @@ def outcomes(
 
     Such are matrices of which a structure holds up to rounding only.
     """
-    nodes = toposort(wanted, stop=leaves)
-    base = dict(leaves)
-    taints: dict[Variable, NDArray[np.bool_]] = {
-        variable: _not_finite(value) for variable, value in leaves.items()
-    }
-    for node in nodes:
-        _step(node, base, None)
-        _taint(node, base, taints)
-    trials = []
-    chooses = any(base[variable].dtype.kind in "biu" for variable in wanted if variable in base)
+    chooses = any(getattr(one.type, "kind", "f") in "biu" for one in wanted if one.owner is not None)
     floats = any(value.dtype.kind in "fc" for value in leaves.values())
-    for _ in range(TRIALS_OF_CHOICES if chooses and floats else TRIALS):
-        values = dict(leaves)
-        values.update((leaf, shaken(leaves[leaf], generator)) for leaf in rounded)
-        for node in nodes:
-            _step(node, values, generator)
-        trials.append(values)
-    return [_outcome(variable, base, trials, taints) for variable in wanted]
+    count = TRIALS_OF_CHOICES if chooses and floats else TRIALS
+    samples: dict[Variable, Trials] = {}
+    shaky = set(rounded)
+    for leaf, value in leaves.items():
+        trials = [shaken(value, generator) if leaf in shaky else value for _ in range(count)]
+        samples[leaf] = Trials((value, *trials), not_finite(value))
+    for node in toposort(wanted, stop=leaves):
+        operands = [_sample(variable, samples, count) for variable in node.inputs]
+        results = [apply_node(node, [one.trials[trial] for one in operands]) for trial in range(count + 1)]
+        for output, (value, *others) in zip(node.outputs, zip(*results, strict=True), strict=True):
+            whole = isinstance(node.op, MatrixOp)
+            trials = [disturbed(other, generator, whole) for other in others]
+            samples[output] = Trials((value, *trials), _tainted(node, value, operands))
+    return [_sample(variable, samples, count).outcome for variable in wanted]
 
 
-def _step(node: Apply, values: dict[Variable, Array], noise: np.random.Generator | None) -> None:
-    operands = [_value(variable, values) for variable in node.inputs]
-    for output, result in zip(node.outputs, apply_node(node, operands), strict=True):
-        whole = isinstance(node.op, MatrixOp)
-        values[output] = result if noise is None else disturbed(result, noise, whole)
+def _sample(variable: Variable, samples: Mapping[Variable, Trials], count: int) -> Trials:
+    if variable in samples:
+        return samples[variable]
+    value = _value(variable, {})
+    return Trials((value,) * (count + 1), not_finite(value))
+
+
+def _tainted(node: Apply, value: Array, operands: Sequence[Trials]) -> NDArray[np.bool_]:
+    masks = [operand.tainted for operand in operands]
+    if node.op.constructor == "DimShuffle":
+        masks = [node.op.perform(masks)[0]]
+    moves = node.op.family is Family.ELEMENTWISE or node.op.constructor == "DimShuffle"
+    return tainted(value, masks, moves)
 
 
 def disturbed(array: Array, generator: np.random.Generator, as_a_whole: bool) -> Array:
@@ -166,39 +189,30 @@ def perturbed(array: Array, generator: np.random.Generator) -> Array:
         return result
 
 
-def _not_finite(array: Array) -> NDArray[np.bool_]:
+def not_finite(array: Array) -> NDArray[np.bool_]:
+    """Which elements are infinite or NaN."""
     array = dense(array)
     return np.asarray(~np.isfinite(array)) if array.dtype.kind in "fc" else np.zeros(array.shape, bool)
 
 
-def _taint(node: Apply, values: Mapping[Variable, Array], taints: dict[Variable, NDArray[np.bool_]]) -> None:
-    """Note where the outputs of a node depend on something that is not finite."""
-    operands = [
-        taints[variable] if variable in taints else _not_finite(_value(variable, values))
-        for variable in node.inputs
-    ]
-    for output in node.outputs:
-        result = values[output]
-        own = _not_finite(result)
-        if node.op.family is Family.ELEMENTWISE:
-            for operand in operands:
-                own = own | operand
-        elif node.op.constructor == "DimShuffle":
-            (own,) = node.op.perform([operands[0]])
-        elif any(operand.any() for operand in operands):
-            own = np.ones(result.shape, bool)
-        taints[output] = own
+def tainted(value: Array, operands: Sequence[NDArray[np.bool_]], by_element: bool) -> NDArray[np.bool_]:
+    """Where a result depends on something that is not finite, as operands do.
 
-
-def _outcome(
-    variable: Variable,
-    base: Mapping[Variable, Array],
-    trials: Sequence[Mapping[Variable, Array]],
-    taints: Mapping[Variable, NDArray[np.bool_]],
-) -> Outcome:
-    value = _value(variable, base)
-    others = [_value(variable, trial) for trial in trials]
-    return summarized(value, others, taints.get(variable, np.zeros(value.shape, bool)))
+    Parameters
+    ----------
+    by_element
+        Whether each element comes from those at its place.
+    """
+    found = not_finite(value)
+    for operand in operands:
+        if operand.any():
+            try:
+                found = found | np.broadcast_to(operand, found.shape)
+            except ValueError:
+                return np.ones(found.shape, bool)
+    return (
+        found if by_element or not any(operand.any() for operand in operands) else np.ones(found.shape, bool)
+    )
 
 
 def summarized(value: Array, trials: Sequence[Array], tainted: NDArray[np.bool_]) -> Outcome:

@@ -16,7 +16,7 @@ from esat.base.records import record
 from esat.egraph.language.terms import TermGraph
 from esat.extract.accuracy.units import Places, Unit
 from esat.extract.accuracy.wide_format import wide
-from esat.extract.accuracy.wide_format.formats import UNIT, UNKNOWN
+from esat.extract.accuracy.wide_format.formats import UNKNOWN
 from esat.extract.accuracy.wide_format.wide import Bounded, Rule, Wide
 from esat.graph.op import Op
 from esat.graph.registry import registered_ops
@@ -194,13 +194,13 @@ def _structural(unit: Unit, places: Places, exact: bool) -> Operation | None:
         (x,) = _ranked(xs, rank)
         return np.asarray(function(x, axes, weight))
 
+    adds = unit.name == "ReduceSum"
+    bounded = wide.reduction(lambda values: function(values, axes, weight), adds)
+
     def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
         (x,), (error,) = _ranked(xs, rank), _ranked(ts, rank)
-        if unit.name == "ReduceSum":
-            bound = _summed(error, axes, weight) + UNIT * _summed(np.abs(x), axes, weight)
-            return function(x, axes, weight), bound
-        value, bound = wide.general(lambda values: function(values, axes, weight), 4 * UNIT)([x], [error])
-        missing = np.logical_or.reduce(error >= UNKNOWN, axes, keepdims=True)
+        value, bound = bounded([x], [error])
+        missing = False if adds else np.logical_or.reduce(error >= UNKNOWN, axes, keepdims=True)
         return value, np.where(missing, UNKNOWN, bound) if np.any(missing) else bound
 
     return Operation(own, None if exact else rule, not exact and unit.name not in wide.EXACT)
@@ -245,14 +245,13 @@ def _wide_product(xs: Sequence[Wide], ts: Sequence[Wide], weight: float) -> Boun
         terms = (left[..., k : k + 1] * right[..., k : k + 1, :] for k in range(left.shape[-1]))
         return _weighted(reduce(np.add, terms), weight)
 
-    sizes = [np.abs(x) for x in xs]
-    bound = joined(sizes[0], ts[1] + 4 * UNIT * sizes[1]) + joined(ts[0], sizes[1])
+    value, bound = wide.matrix_product(joined, xs, ts)
     missing = [error >= UNKNOWN for error in ts]
     if missing[0].any() or missing[1].any():
         rows = np.asarray(missing[0].any(axis=-1, keepdims=True))
         columns = np.asarray(missing[1].any(axis=-2, keepdims=True))
         bound = np.where(rows | columns, UNKNOWN, bound)
-    return joined(*xs), bound
+    return value, bound
 
 
 def _exponential_sum(x: Array, axes: tuple[int, ...], weight: float) -> tuple[Array, Array]:

@@ -236,6 +236,23 @@ def general(function: Callable[..., Any], unit: Any = UNIT, underflow: Any = _NO
     return rule
 
 
+def reduction(function: Callable[[Wide], Wide], adds: bool) -> Rule:
+    """The rule of a reduction, which is a sum or not."""
+    if not adds:
+        return general(function, 4 * UNIT)
+
+    def rule(xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+        return function(xs[0]), function(ts[0]) + UNIT * function(np.abs(xs[0]))
+
+    return rule
+
+
+def matrix_product(multiply: Callable[[Wide, Wide], Wide], xs: Sequence[Wide], ts: Sequence[Wide]) -> Bounded:
+    """A product of matrices, as ``multiply`` computes it."""
+    left, right = (np.abs(x) for x in xs)
+    return multiply(*xs), multiply(left, ts[1] + 4 * UNIT * right) + multiply(ts[0], right)
+
+
 def moved(function: Callable[..., Any], xs: Sequence[Wide], ts: Sequence[Wide], value: Wide) -> Wide:
     """How far the errors of operands may move a result, each by itself."""
     total = np.zeros(value.shape, REAL)

@@ -153,14 +153,9 @@ def _bounded(
         bound = arranged(ts)
         return arranged(xs), bound + UNIT * arranged([*map(np.abs, xs)]) if isinstance(op, Adding) else bound
     if isinstance(op, Reduction):
-        value = op.perform(xs)[0]
-        if op.reducer is SUM:
-            return value, op.perform(ts)[0] + UNIT * op.perform([np.abs(xs[0])])[0]
-        return wide.general(lambda x: op.perform([x])[0], 4 * UNIT)(xs, ts)
+        return wide.reduction(lambda x: op.perform([x])[0], op.reducer is SUM)(xs, ts)
     if isinstance(op, MatMul):
-        sizes = [np.abs(x) for x in xs]
-        bound = np.matmul(sizes[0], ts[1]) + np.matmul(ts[0], sizes[1]) + 4 * UNIT * np.matmul(*sizes)
-        return np.matmul(*xs), bound
+        return wide.matrix_product(np.matmul, xs, ts)
     rule = wide.rule_of(op)
     if rule is None:
         raise TypeError(f"{op} has no wide format")
