@@ -3,6 +3,9 @@
 Products with matrices of weights, and what is elementwise between them, each read and write all rows: what
 lies between two of them goes to memory and comes back, unless there are few rows. A block of rows stays in
 the core's own cache from its first layer to its last, and threads share the blocks of all layers at once.
+
+Before: ``h = tanh(x @ w + b)`` and ``y = h @ v``, with all of ``h`` in memory. After: one node that computes
+``y`` of ``x``, ``w``, ``b`` and ``v``.
 """
 
 from __future__ import annotations

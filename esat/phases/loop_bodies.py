@@ -1,4 +1,9 @@
-"""Loops before anything is searched: one in place of several of equal steps, without what nobody reads."""
+"""Loops before anything is searched: one in place of several of equal steps, without what nobody reads.
+
+Before: one loop gives the last ``h``, another of the same steps, which a gradient needs, every ``h``; each
+step computes ``exp(a)`` anew, of an ``a`` that does not change. After: ``e = exp(a)``, and one loop that
+reads ``e`` and gives both.
+"""
 
 from __future__ import annotations
 

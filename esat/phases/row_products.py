@@ -3,6 +3,8 @@
 Two products with a vector read a matrix twice, and large ones come from memory at each. The gradient of a
 model that is linear in its parameters is of this form: of least squares, of logistic and Poisson regression,
 with weights or without; so are products with their Hessians.
+
+Before: ``p = a @ x``, ``r = f(p)``, ``g = a.T @ r``. After: one node that computes ``g`` of ``a`` and ``x``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.base.records import record
-from esat.compilation.pipeline import optimize_graph, rule_options, rule_texts
+from esat.compilation.optimizing import optimize_graph, rule_options, rule_texts
 from esat.errors import CallError, EsatError, OptimizerError
 from esat.extract.reasons.reason_chains import ReasonChains
 from esat.extract.reasons.why import ReasonChain

@@ -4,7 +4,7 @@ import warnings
 
 import esat
 from esat import Query, optdb
-from esat.compilation.pipeline import optimize_graph, rule_options, rule_texts
+from esat.compilation.optimizing import optimize_graph, rule_options, rule_texts
 from esat.graph import FunctionGraph
 from esat.graph.sparse_type import SparseType
 from esat.runtime.function_profile import Profile

@@ -5,6 +5,9 @@ kernel saved is a call saved. Fusion merges groups along the edges of the graph,
 most bytes first, then groups that read the same operand. A merge is made only where one loop nest
 can hold both groups, where the kernels' own rules can lower the result, where nothing expensive
 would be computed more than once, and where no circle of groups arises.
+
+Before, each node is a group: ``a = exp(x)``, ``b = a * y``, ``s = sum(b)``. After, ``{exp, mul, sum}`` is
+one, which reads ``x`` and ``y`` and writes ``s``; ``a`` and ``b`` are numbers in its loop.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Ops in place: nodes that change a copy of an operand change the operand itself, where nobody needs it.
 
+Before: ``y = set_subtensor(h[0], v)``, which copies ``h``. After: the same node, which writes over ``h``, if
+nothing that runs later reads ``h`` and no caller has it.
+
 That is about single nodes; what kernels overwrite is found in
 ``esat.phases.memory.overwrite`` once there are kernels.
 """

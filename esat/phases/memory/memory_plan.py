@@ -1,4 +1,8 @@
-"""The memory plan: which results need buffers, how long each lives, and which share one."""
+"""The memory plan: which results need buffers, how long each lives, and which share one.
+
+Before: groups in order, ``a = f(x)``, ``b = g(a)``, ``c = h(b)``, ``d = p(c)``, with ``d`` an output. After:
+the same with places: ``a`` and ``b`` in scratch memory, ``c`` where ``a`` was, ``d`` in an array of its own.
+"""
 
 from __future__ import annotations
 

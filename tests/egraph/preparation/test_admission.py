@@ -11,7 +11,7 @@ import pytest
 
 import esat
 from esat.base.storage import DiskStore
-from esat.compilation.pipeline import optimize_graph, rule_options, rule_texts
+from esat.compilation.optimizing import optimize_graph, rule_options, rule_texts
 from esat.egraph.preparation import admission
 from esat.egraph.preparation.admission import MOST_ELEMENTS, MOST_FACTS
 from esat.errors import EsatError, EsatWarning, RuleError

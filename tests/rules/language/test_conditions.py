@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import esat
-from esat.compilation.pipeline import optimize_graph, rule_options, rule_texts
+from esat.compilation.optimizing import optimize_graph, rule_options, rule_texts
 from esat.graph import FunctionGraph
 from esat.rules import read_rules
 from esat.runtime.function_profile import Profile

@@ -5,7 +5,7 @@ import pytest
 from ops.size_cases import CASES
 
 import esat
-from esat.compilation.pipeline import optimize_graph, rule_options, rule_texts
+from esat.compilation.optimizing import optimize_graph, rule_options, rule_texts
 from esat.egraph.language.constructors import op_signature
 from esat.egraph.language.named_ops import named_ops, op_name
 from esat.errors import RuleError
