@@ -1,9 +1,5 @@
 """``numpy.fft`` for arrays, traced arrays and Variables; see :mod:`esat.frontend.tracing.code.namespace`."""
 
-from esat.frontend.tracing.code.namespace import make_module, names_of
+from esat.frontend.tracing.code.namespace import make_module
 
-__getattr__ = make_module("numpy.fft")
-
-
-def __dir__() -> list[str]:
-    return names_of("numpy.fft")
+__getattr__, __dir__ = make_module("numpy.fft")

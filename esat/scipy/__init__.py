@@ -1,9 +1,5 @@
 """SciPy's modules of functions for arrays, traced arrays and Variables: ``linalg`` and ``special``."""
 
-from esat.frontend.tracing.code.namespace import make_module, names_of
+from esat.frontend.tracing.code.namespace import make_module
 
-__getattr__ = make_module("scipy")
-
-
-def __dir__() -> list[str]:
-    return names_of("scipy")
+__getattr__, __dir__ = make_module("scipy")

@@ -1,9 +1,5 @@
 """``scipy.spatial.distance`` for arrays and Variables; see :mod:`esat.frontend.tracing.code.namespace`."""
 
-from esat.frontend.tracing.code.namespace import make_module, names_of
+from esat.frontend.tracing.code.namespace import make_module
 
-__getattr__ = make_module("scipy.spatial.distance")
-
-
-def __dir__() -> list[str]:
-    return names_of("scipy.spatial.distance")
+__getattr__, __dir__ = make_module("scipy.spatial.distance")

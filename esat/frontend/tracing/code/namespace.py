@@ -256,12 +256,7 @@ def scalar_of_type(kind: type[np.generic], *arguments: Any) -> Any:
     return made[()] if made.ndim == 0 else made
 
 
-def make_module(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of the module that stands for another one."""
-    return functools.partial(attribute, module)
-
-
-def names_of(module: str) -> list[str]:
-    """The public names of a module."""
-    theirs: types.ModuleType = importlib.import_module(module)
-    return [name for name in dir(theirs) if not name.startswith("_")]
+def make_module(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__``, and ``__dir__``, which lists public names, of a module that stands for another one."""
+    theirs = functools.partial(importlib.import_module, module)
+    return functools.partial(attribute, module), lambda: [one for one in dir(theirs()) if one[0] != "_"]
