@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+sys.path[:0] = [str(HERE.parent), str(HERE / "site")]
 os.environ["PYTHONPATH"] = str(HERE.parent / "tests")  # of code cells: the emulator of devices
 
 import site_pages  # noqa: E402

@@ -16,7 +16,7 @@ from esat.ops.elementwise.records.record import Elementwise
 from esat.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "docs"))
+sys.path.insert(0, str(ROOT / "docs" / "site"))
 import site_pages  # noqa: E402
 
 MODULES = sorted(

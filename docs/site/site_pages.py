@@ -138,7 +138,7 @@ MODULES = {"esat": esat, "esat.fft": esat.fft, "esat.linalg": esat.linalg, "esat
 def api_page() -> str:
     """The docstrings of the functions of arrays."""
     listed = set(
-        re.findall(r"^   (\w+)$", (Path(__file__).parent / "reference/api.md").read_text(), flags=re.M)
+        re.findall(r"^   (\w+)$", (Path(__file__).parent.parent / "reference/api.md").read_text(), flags=re.M)
     )
     parts = ["# Functions of arrays\n"]
     for title, module in MODULES.items():
