@@ -15,21 +15,57 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from esat.errors import DtypeError, describe
 from esat.frontend.arrays.indexing import take
+from esat.frontend.elements.number_draws import (
+    Draw,
+    bernoulli,
+    beta,
+    binomial,
+    chisquare,
+    constant_state,
+    drawn,
+    exponential,
+    f,
+    gamma,
+    generator_of,
+    geometric,
+    gumbel,
+    hypergeometric,
+    integers,
+    laplace,
+    logistic,
+    lognormal,
+    logseries,
+    negative_binomial,
+    normal,
+    pareto,
+    poisson,
+    power,
+    rayleigh,
+    shared_state,
+    standard_t,
+    state,
+    triangular,
+    uniform,
+    vonmises,
+    wald,
+    weibull,
+    zipf,
+)
 from esat.frontend.elements.streams import StreamState
 from esat.graph.op import as_variable
 from esat.graph.random_type import RandomState, RandomType
-from esat.graph.types import normalize_dtype
-from esat.graph.variables import Constant, SharedVariable, Variable
+from esat.graph.variables import SharedVariable, Variable
 from esat.ops.arrays.shape import size_of
 from esat.ops.inference.axes import normalize_axis
-from esat.ops.inference.vectors import as_sizes
-from esat.ops.random.distributions import Integers, NumberVariable
-from esat.ops.random.variable import RandomVariable
-from esat.ops.random.vectors import Choice, Multinomial, MultivariateNormal, NormalMethod, Permutation
+from esat.ops.random.vectors import (
+    Choice,
+    Dirichlet,
+    Multinomial,
+    MultivariateNormal,
+    NormalMethod,
+    Permutation,
+)
 
 __all__ = [
     "RandomState",
@@ -38,170 +74,40 @@ __all__ = [
     "bernoulli",
     "beta",
     "binomial",
+    "chisquare",
     "choice",
     "constant_state",
+    "dirichlet",
     "exponential",
+    "f",
     "gamma",
     "geometric",
     "gumbel",
+    "hypergeometric",
     "integers",
     "laplace",
     "logistic",
+    "lognormal",
+    "logseries",
     "multinomial",
     "multivariate_normal",
+    "negative_binomial",
     "normal",
+    "pareto",
     "permutation",
     "poisson",
+    "power",
+    "rayleigh",
     "shared_state",
+    "standard_t",
     "state",
+    "triangular",
     "uniform",
+    "vonmises",
+    "wald",
+    "weibull",
+    "zipf",
 ]
-
-Draw = tuple[Variable, Variable]
-"""The state after a draw, and the sample."""
-
-
-# ---- states
-
-
-def _generator(seed: Any) -> RandomState:
-    try:
-        return RandomType().filter(np.random.default_rng(seed))
-    except (TypeError, ValueError) as error:
-        raise DtypeError(describe("random", [repr(seed)], f"this is no seed: {error}")) from error
-
-
-def state(name: str | None = None) -> Variable:
-    """A Variable that holds the state of a generator: an input that takes a ``numpy.random.Generator``."""
-    return RandomType().make_variable(name)
-
-
-def constant_state(seed: Any) -> Constant:
-    """The state of a generator with this seed (as ``numpy.random.default_rng`` takes it), for good."""
-    return Constant(RandomType(), _generator(seed).copy())
-
-
-def shared_state(seed: Any = None, name: str | None = None) -> SharedVariable:
-    """A shared variable with the state of a generator with this seed; None takes one from the system."""
-    return SharedVariable(RandomType(), _generator(seed), name)
-
-
-# ---- draws
-
-
-def _drawn(make: Callable[[int | None], RandomVariable], state: Any, parameters: Any, size: Any) -> Draw:
-    if not isinstance(state, Variable):
-        state = constant_state(state)
-    if size is None:
-        after, sample = make(None)(state, *parameters)
-    else:
-        sizes = as_sizes("size", size)
-        after, sample = make(len(sizes))(state, *parameters, *sizes)
-    return after, sample
-
-
-def _number(name: str, state: Any, parameters: Any, size: Any) -> Draw:
-    return _drawn(lambda rank: NumberVariable(rank, name=name), state, parameters, size)
-
-
-def uniform(state: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Draw:
-    """Real numbers from ``low`` up to but without ``high``, equally likely.
-
-    Parameters
-    ----------
-    state
-        The state of a generator, or a seed.
-    low, high
-        Numbers or arrays, which broadcast; the sample can be differentiated by them.
-    size
-        Shape of the sample; by default that of the parameters.
-
-    Returns
-    -------
-    The state after the draw, and the sample, float64.
-
-    Raises
-    ------
-    ParameterError
-        At run time, for parameters outside the domain of the distribution.
-    ShapeError
-        When the parameters do not broadcast to ``size``.
-    """
-    return _number("uniform", state, (low, high), size)
-
-
-def normal(state: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Draw:
-    """Normal numbers of mean ``loc`` and standard deviation ``scale``; see :func:`uniform`."""
-    return _number("normal", state, (loc, scale), size)
-
-
-def laplace(state: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Draw:
-    """Numbers of density ``exp(-abs(x - loc) / scale) / (2 * scale)``; see :func:`uniform`."""
-    return _number("laplace", state, (loc, scale), size)
-
-
-def gumbel(state: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Draw:
-    """Numbers of the extreme value distribution of type I; see :func:`uniform`."""
-    return _number("gumbel", state, (loc, scale), size)
-
-
-def logistic(state: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Draw:
-    """Numbers whose distribution function is ``sigmoid((x - loc) / scale)``; see :func:`uniform`."""
-    return _number("logistic", state, (loc, scale), size)
-
-
-def exponential(state: Any, scale: Any = 1.0, size: Any = None) -> Draw:
-    """Numbers of density ``exp(-x / scale) / scale``; see :func:`uniform`."""
-    return _number("exponential", state, (scale,), size)
-
-
-def gamma(state: Any, shape: Any, scale: Any = 1.0, size: Any = None) -> Draw:
-    """Gamma distributed numbers of mean ``shape * scale``; see :func:`uniform`.
-
-    A gradient takes a ``shape`` that is constant.
-    """
-    return _number("gamma", state, (shape, scale), size)
-
-
-def beta(state: Any, a: Any, b: Any, size: Any = None) -> Draw:
-    """Beta distributed numbers, which have no gradient by their parameters; see :func:`uniform`."""
-    return _number("beta", state, (a, b), size)
-
-
-def poisson(state: Any, lam: Any = 1.0, size: Any = None) -> Draw:
-    """Poisson distributed numbers of mean ``lam``, int64; see :func:`uniform`."""
-    return _number("poisson", state, (lam,), size)
-
-
-def binomial(state: Any, n: Any, p: Any, size: Any = None) -> Draw:
-    """How many of ``n`` trials succeed that each do with probability ``p``, int64; see :func:`uniform`."""
-    return _number("binomial", state, (n, p), size)
-
-
-def geometric(state: Any, p: Any, size: Any = None) -> Draw:
-    """How many trials it takes until one succeeds with probability ``p``, int64; see :func:`uniform`."""
-    return _number("geometric", state, (p,), size)
-
-
-def bernoulli(state: Any, p: Any = 0.5, size: Any = None) -> Draw:
-    """True with probability ``p``: whether NumPy's ``random(size)`` is less than it; see :func:`uniform`."""
-    return _number("bernoulli", state, (p,), size)
-
-
-def integers(
-    state: Any, low: Any, high: Any = None, size: Any = None, dtype: Any = "int64", endpoint: bool = False
-) -> Draw:
-    """Integers from ``low`` up to but without ``high`` (with it, if ``endpoint``), equally likely.
-
-    With one bound they start at 0. See :func:`uniform`.
-    """
-    if high is None:
-        low, high = 0, low
-    target = normalize_dtype(dtype)
-    if np.dtype(target).kind not in "iub":
-        raise DtypeError(describe("integers", [target], "the dtype is one of integers"))
-    bound = as_variable(high) + 1 if endpoint else high
-    return _drawn(lambda rank: Integers(rank, integer_dtype=target), state, (low, bound), size)
 
 
 def choice(
@@ -241,7 +147,7 @@ def choice(
     rank = source.tensor_type.ndim
     place = normalize_axis("choice", axis, rank) if rank else 0
     parameters = (size_of(source, place) if rank else source, *([] if p is None else [p]))
-    after, places = _drawn(
+    after, places = drawn(
         lambda ranks: Choice(ranks, False, bool(replace), p is not None, bool(shuffle)),
         state,
         parameters,
@@ -255,13 +161,13 @@ def permutation(state: Any, x: Any, axis: int = 0) -> Draw:
     source = as_variable(x)
     rank = source.tensor_type.ndim
     place = normalize_axis("permutation", axis, rank) if rank else 0
-    after, order = _drawn(Permutation, state, (size_of(source, place) if rank else source,), None)
+    after, order = drawn(Permutation, state, (size_of(source, place) if rank else source,), None)
     return after, take(source, order, place) if rank else order
 
 
 def multinomial(state: Any, n: Any, pvals: Any, size: Any = None) -> Draw:
     """How often each of ``k`` outcomes comes in ``n`` trials: ``(..., k)`` probabilities, int64 counts."""
-    return _drawn(Multinomial, state, (n, pvals), size)
+    return drawn(Multinomial, state, (n, pvals), size)
 
 
 def multivariate_normal(
@@ -285,7 +191,33 @@ def multivariate_normal(
     ParameterError
         At run time, when the covariance is not positive semidefinite.
     """
-    return _drawn(lambda rank: MultivariateNormal(rank, method=method), state, (mean, cov), size)
+    return drawn(lambda rank: MultivariateNormal(rank, method=method), state, (mean, cov), size)
+
+
+def dirichlet(state: Any, alpha: Any, size: Any = None) -> Draw:
+    """Vectors of positive numbers whose sum is 1, of density ``prod(x**(alpha - 1))`` up to a factor.
+
+    Parameters
+    ----------
+    state
+        The state of a generator, or a seed.
+    alpha
+        Positive numbers ``(..., k)``; a gradient takes constant ones. NumPy takes one vector; of several,
+        samples are drawn one after the other.
+    size
+        Shape of the sample without its last axis.
+
+    Raises
+    ------
+    ParameterError
+        At run time, for numbers that are not positive.
+
+    Examples
+    --------
+    >>> esat.evaluate(esat.random.dirichlet(1, [1.0, 2.0])[1]).sum().round(12)
+    np.float64(1.0)
+    """
+    return drawn(Dirichlet, state, (alpha,), size)
 
 
 class RandomStream:
@@ -309,7 +241,7 @@ class RandomStream:
     """
 
     def __init__(self, seed: Any = None, name: str | None = None) -> None:
-        self.shared: SharedVariable = StreamState(RandomType(), _generator(seed), name)
+        self.shared: SharedVariable = StreamState(RandomType(), generator_of(seed), name)
         self._latest: Variable = self.shared
 
     def state(self) -> Variable:
@@ -322,7 +254,7 @@ class RandomStream:
 
     def seed(self, seed: Any = None) -> None:
         """Start again: draws, those of compiled functions as well, come from a generator with this seed."""
-        self.shared.set_value(_generator(seed))
+        self.shared.set_value(generator_of(seed))
 
     def draw(self, function: Callable[..., Draw], *arguments: Any, **options: Any) -> Variable:
         """The sample of ``function(state, *arguments, **options)``, which is one of this module's draws."""
@@ -360,6 +292,66 @@ class RandomStream:
     def beta(self, a: Any, b: Any, size: Any = None) -> Variable:
         """See :func:`beta`."""
         return self.draw(beta, a, b, size)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Variable:
+        """See :func:`lognormal`."""
+        return self.draw(lognormal, mean, sigma, size)
+
+    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Variable:
+        """See :func:`rayleigh`."""
+        return self.draw(rayleigh, scale, size)
+
+    def weibull(self, a: Any, size: Any = None) -> Variable:
+        """See :func:`weibull`."""
+        return self.draw(weibull, a, size)
+
+    def pareto(self, a: Any, size: Any = None) -> Variable:
+        """See :func:`pareto`."""
+        return self.draw(pareto, a, size)
+
+    def power(self, a: Any, size: Any = None) -> Variable:
+        """See :func:`power`."""
+        return self.draw(power, a, size)
+
+    def standard_t(self, df: Any, size: Any = None) -> Variable:
+        """See :func:`standard_t`."""
+        return self.draw(standard_t, df, size)
+
+    def chisquare(self, df: Any, size: Any = None) -> Variable:
+        """See :func:`chisquare`."""
+        return self.draw(chisquare, df, size)
+
+    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Variable:
+        """See :func:`f`."""
+        return self.draw(f, dfnum, dfden, size)
+
+    def wald(self, mean: Any, scale: Any, size: Any = None) -> Variable:
+        """See :func:`wald`."""
+        return self.draw(wald, mean, scale, size)
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Variable:
+        """See :func:`vonmises`."""
+        return self.draw(vonmises, mu, kappa, size)
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Variable:
+        """See :func:`triangular`."""
+        return self.draw(triangular, left, mode, right, size)
+
+    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Variable:
+        """See :func:`negative_binomial`."""
+        return self.draw(negative_binomial, n, p, size)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Variable:
+        """See :func:`hypergeometric`."""
+        return self.draw(hypergeometric, ngood, nbad, nsample, size)
+
+    def logseries(self, p: Any, size: Any = None) -> Variable:
+        """See :func:`logseries`."""
+        return self.draw(logseries, p, size)
+
+    def zipf(self, a: Any, size: Any = None) -> Variable:
+        """See :func:`zipf`."""
+        return self.draw(zipf, a, size)
 
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Variable:
         """See :func:`poisson`."""
@@ -402,6 +394,10 @@ class RandomStream:
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Variable:
         """See :func:`multinomial`."""
         return self.draw(multinomial, n, pvals, size)
+
+    def dirichlet(self, alpha: Any, size: Any = None) -> Variable:
+        """See :func:`dirichlet`."""
+        return self.draw(dirichlet, alpha, size)
 
     def multivariate_normal(
         self, mean: Any, cov: Any, size: Any = None, method: NormalMethod = "svd"

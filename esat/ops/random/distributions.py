@@ -39,6 +39,8 @@ class Distribution:
         with the parameters ``standard``.
     standard
         Parameters of ``z``; those that are neither location nor scale stay as they are, and are None.
+    is_exponential
+        Whether this holds of the sample's logarithm.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Distribution:
     location: int | None = None
     scale: int | None = None
     standard: tuple[float | None, ...] = ()
+    is_exponential: bool = False
 
 
 def _bernoulli(generator: Generator, p: Array, size: tuple[int, ...] | None) -> Any:
@@ -67,15 +70,34 @@ DISTRIBUTIONS: dict[str, Distribution] = {
         Distribution("gumbel", (R, R), "float64", Generator.gumbel, 0, 1, (0.0, 1.0)),
         Distribution("logistic", (R, R), "float64", Generator.logistic, 0, 1, (0.0, 1.0)),
         Distribution("gamma", (R, R), "float64", Generator.gamma, None, 1, (None, 1.0)),
+        Distribution("lognormal", (R, R), "float64", Generator.lognormal, 0, 1, (0.0, 1.0), True),
+        Distribution("rayleigh", (R,), "float64", Generator.rayleigh, None, 0, (1.0,)),
+        Distribution("vonmises", (R, R), "float64", Generator.vonmises, 0),
         Distribution("uniform", (R, R), "float64", Generator.uniform),
         Distribution("beta", (R, R), "float64", Generator.beta),
+        Distribution("weibull", (R,), "float64", Generator.weibull),
+        Distribution("pareto", (R,), "float64", Generator.pareto),
+        Distribution("power", (R,), "float64", Generator.power),
+        Distribution("standard_t", (R,), "float64", Generator.standard_t),
+        Distribution("chisquare", (R,), "float64", Generator.chisquare),
+        Distribution("f", (R, R), "float64", Generator.f),
+        Distribution("wald", (R, R), "float64", Generator.wald),
+        Distribution("triangular", (R, R, R), "float64", Generator.triangular),
         Distribution("poisson", (R,), "int64", Generator.poisson),
         Distribution("binomial", (N, R), "int64", Generator.binomial),
         Distribution("geometric", (R,), "int64", Generator.geometric),
+        Distribution("negative_binomial", (R, R), "int64", Generator.negative_binomial),
+        Distribution("hypergeometric", (N, N, N), "int64", Generator.hypergeometric),
+        Distribution("logseries", (R,), "int64", Generator.logseries),
+        Distribution("zipf", (R,), "int64", Generator.zipf),
         Distribution("bernoulli", (R,), "bool", _bernoulli),
     )
 }
 """Distributions by name."""
+
+
+def _constructor(name: str) -> str:
+    return f"Random{name.title().replace('_', '')}"
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -90,11 +112,11 @@ class NumberVariable(RandomVariable):
 
     name: str = ""
     constructor: str = field(default="", init=False)
-    variants = MappingProxyType({f"Random{name.capitalize()}": name for name in DISTRIBUTIONS})
+    variants = MappingProxyType({_constructor(name): name for name in DISTRIBUTIONS})
 
     def __post_init__(self) -> None:
         RandomVariable.__post_init__(self)
-        object.__setattr__(self, "constructor", f"Random{self.name.capitalize()}")
+        object.__setattr__(self, "constructor", _constructor(self.name))
 
     @property
     def distribution(self) -> Distribution:
@@ -117,6 +139,8 @@ class NumberVariable(RandomVariable):
     def pathwise(self, node: Apply, cotangent: Variable) -> list[Variable | None]:
         _, parameters, _ = self.split(node.inputs)
         record = self.distribution
+        if record.is_exponential:
+            cotangent = cotangent * node.outputs[1]
         if self.name == "uniform":
             # low + (high - low) * z
             standard = self._again(node, (0.0, 1.0))
@@ -144,7 +168,7 @@ class NumberVariable(RandomVariable):
             for parameter, value in zip(parameters, standard, strict=True)
         ]
         _, sample = self(state, *replaced, *sizes)
-        result: Variable = sample
+        result: Variable = op_named("log")(sample) if self.distribution.is_exponential else sample
         return result
 
 

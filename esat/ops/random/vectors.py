@@ -125,6 +125,39 @@ class Multinomial(RandomVariable):
         return generator.multinomial(trials, probabilities, size)
 
 
+@record(frozen=True, eq=False, repr=False)
+class Dirichlet(RandomVariable):
+    """Vectors of positive numbers whose sum is 1; parameter ``(..., k)``."""
+
+    name: str = field(default="dirichlet", init=False)
+    constructor: str = field(default="RandomDirichlet", init=False)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return ("real",)
+
+    @property
+    def parameter_ranks(self) -> tuple[int, ...]:
+        return (1,)
+
+    @property
+    def dtype(self) -> str:
+        return "float64"
+
+    def event_shape(self, parameters: Sequence[TensorType]) -> Shape:
+        return parameters[0].shape[-1:]
+
+    def draw(
+        self, generator: np.random.Generator, parameters: Sequence[Array], size: tuple[int, ...] | None
+    ) -> Any:
+        (alpha,) = parameters
+        if alpha.ndim == 1:
+            return generator.dirichlet(alpha, size)
+        shape = alpha.shape if size is None else (*size, alpha.shape[-1])
+        rows = np.broadcast_to(alpha, shape).reshape(-1, alpha.shape[-1])
+        return np.array([generator.dirichlet(row) for row in rows]).reshape(shape)
+
+
 NormalMethod = Literal["svd", "eigh", "cholesky"]
 
 

@@ -14,6 +14,10 @@ def test_a_stream_draws_what_numpy_draws():
         stream.beta(1.0, 2.0), stream.multinomial(5, [0.5, 0.5]),
         stream.multivariate_normal(np.zeros(2), np.eye(2)), stream.poisson(3.0), stream.binomial(5, 0.5),
         stream.geometric(0.2), stream.laplace(), stream.gumbel(), stream.logistic(), stream.bernoulli(0.5),
+        stream.lognormal(), stream.rayleigh(), stream.weibull(2.0), stream.pareto(2.0), stream.power(2.0),
+        stream.standard_t(4.0), stream.chisquare(3.0), stream.f(2.0, 3.0), stream.wald(1.0, 2.0),
+        stream.vonmises(0.0, 2.0), stream.triangular(0.0, 1.0, 2.0), stream.negative_binomial(3, 0.5),
+        stream.hypergeometric(5, 4, 3), stream.logseries(0.5), stream.zipf(2.5), stream.dirichlet([1.0, 2.0]),
     ]  # fmt: skip
     expected = [
         rng.uniform(size=2), rng.normal(1.0, 2.0, size=(2, 2)), rng.integers(10, size=3),
@@ -21,6 +25,10 @@ def test_a_stream_draws_what_numpy_draws():
         rng.beta(1.0, 2.0), rng.multinomial(5, [0.5, 0.5]),
         rng.multivariate_normal(np.zeros(2), np.eye(2)), rng.poisson(3.0), rng.binomial(5, 0.5),
         rng.geometric(0.2), rng.laplace(), rng.gumbel(), rng.logistic(), rng.random() < 0.5,
+        rng.lognormal(), rng.rayleigh(), rng.weibull(2.0), rng.pareto(2.0), rng.power(2.0),
+        rng.standard_t(4.0), rng.chisquare(3.0), rng.f(2.0, 3.0), rng.wald(1.0, 2.0),
+        rng.vonmises(0.0, 2.0), rng.triangular(0.0, 1.0, 2.0), rng.negative_binomial(3, 0.5),
+        rng.hypergeometric(5, 4, 3), rng.logseries(0.5), rng.zipf(2.5), rng.dirichlet([1.0, 2.0]),
     ]  # fmt: skip
     for values, wanted in zip(esat.evaluate(drawn), expected, strict=True):
         np.testing.assert_array_equal(values, wanted)

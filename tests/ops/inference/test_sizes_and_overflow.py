@@ -112,7 +112,10 @@ DRAWS = {
     "uniform": (2.0, 3.0), "normal": (), "laplace": (), "gumbel": (), "logistic": (), "exponential": (2.0,),
     "gamma": (2.0,), "beta": (1.0, 2.0), "poisson": (3.0,), "binomial": (5, 0.5), "geometric": (0.5,),
     "integers": (0, 9), "choice": (5,), "multinomial": (5, [0.25, 0.75]),
-    "multivariate_normal": (np.zeros(2), np.eye(2)),
+    "multivariate_normal": (np.zeros(2), np.eye(2)), "lognormal": (), "rayleigh": (2.0,), "weibull": (2.0,),
+    "pareto": (2.0,), "power": (2.0,), "standard_t": (3.0,), "chisquare": (3.0,), "f": (2.0, 3.0),
+    "wald": (1.0, 2.0), "vonmises": (0.0, 2.0), "triangular": (0.0, 1.0, 2.0), "negative_binomial": (3, 0.5),
+    "hypergeometric": (5, 4, 3), "logseries": (0.5,), "zipf": (2.5,), "dirichlet": ([1.0, 2.0],),
 }  # fmt: skip
 SIZES = [None, (), (0,), (1,), (0, 3), (2, 3)]
 

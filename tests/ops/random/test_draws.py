@@ -27,6 +27,22 @@ DRAWS = [
     ("poisson", (ROW,)),
     ("binomial", (np.array([3, 4, 5]), 0.4)),
     ("geometric", (SHARES,)),
+    ("lognormal", (ROW, 0.5)),
+    ("rayleigh", (ROW,)),
+    ("weibull", (ROW,)),
+    ("pareto", (ROW,)),
+    ("power", (ROW,)),
+    ("standard_t", (ROW,)),
+    ("chisquare", (ROW,)),
+    ("f", (ROW, 3.0)),
+    ("wald", (ROW, 2.0)),
+    ("vonmises", (ROW, 2.0)),
+    ("triangular", (-1.0, 0.0, ROW)),
+    ("negative_binomial", (ROW, 0.4)),
+    ("hypergeometric", (5, 7, np.array([1, 4, 12]))),
+    ("logseries", (SHARES,)),
+    ("zipf", (ROW + 1,)),
+    ("dirichlet", (ROW,)),
     ("integers", (0, np.array([5, 10, 1000]))),
     ("multinomial", (7, SHARES)),
     ("multinomial", (np.array([7, 100]), SHARES)),
@@ -46,7 +62,7 @@ def sample(function, *arguments, **options):
 def test_samples_and_states_are_those_of_numpy(name, parameters):
     function = getattr(random, name)
     batch = np.shape(getattr(np.random.default_rng(SEED), name)(*parameters))
-    batch = batch[: -1 if name.startswith("multi") else None]
+    batch = batch[: -1 if name.startswith(("multi", "dirichlet")) else None]
     for size in (None, (4, *batch), (0, *batch)):
         rng = np.random.default_rng(SEED)
         expected = np.asarray(getattr(rng, name)(*parameters, size=size))
@@ -68,6 +84,17 @@ def test_options_are_those_of_numpy():
         np.testing.assert_allclose(values, expected, rtol=1e-13)
     _, values = sample(random.bernoulli, SHARES, size=(50, 3))
     np.testing.assert_array_equal(values, np.random.default_rng(SEED).random((50, 3)) < SHARES)
+
+
+def test_shares_of_several_vectors_are_drawn_one_after_the_other():
+    rows = np.array([[1.0, 2.0, 0.5], [3.0, 1.0, 9.0]])
+    for size in (None, (2,), (3, 2)):
+        state, values = sample(random.dirichlet, rows, size=size)
+        generator = np.random.default_rng(SEED)
+        for place in np.ndindex(size or (2,)):
+            np.testing.assert_array_equal(values[place], generator.dirichlet(rows[place[-1]]))
+        assert state.same_as(generator)
+    assert sample(random.dirichlet, rows, size=(0, 2))[1].shape == (0, 2, 3)
 
 
 def test_choice_and_permutation():
@@ -143,6 +170,9 @@ def test_gradients_along_the_path():
         esat.verify_grad(lambda a, b, f=function: f(SEED, a, b, size=(4, 3))[1], [ROW, np.array(4.0)])
     for size in (None, (2, 3)):
         esat.verify_grad(lambda scale, n=size: random.exponential(SEED, scale, size=n)[1], [ROW])
+        esat.verify_grad(lambda scale, n=size: random.rayleigh(SEED, scale, size=n)[1], [ROW])
+        esat.verify_grad(lambda a, b, n=size: random.lognormal(SEED, a, b, size=n)[1], [ROW, 0.5 * ROW])
+        esat.verify_grad(lambda mu, n=size: random.vonmises(SEED, mu, 2.0, size=n)[1], [ROW])
         esat.verify_grad(lambda scale, n=size: random.gamma(SEED, 2.0, scale, size=n)[1], [ROW])
         count = None if size is None else 2
         esat.verify_grad(lambda m, n=count: random.multivariate_normal(SEED, m, COVARIANCE, n)[1], [ROW])
@@ -162,6 +192,8 @@ def test_gradients_that_do_not_exist():
     for drawn in (
         random.gamma(SEED, x)[1],
         random.beta(SEED, x, 1.0)[1],
+        random.vonmises(SEED, 0.0, x)[1],
+        random.dirichlet(SEED, x)[1],
         random.multivariate_normal(SEED, ROW, esat.diag(x))[1],
     ):
         with pytest.raises(GradientError, match="must be a constant"):
@@ -176,6 +208,9 @@ def test_parameters_outside_the_domain():
         random.normal(SEED, 0.0, -1.0),
         random.bernoulli(SEED, 1.5),
         random.integers(SEED, 3, 3),
+        random.hypergeometric(SEED, 3, 3, 7),
+        random.zipf(SEED, 1.0),
+        random.dirichlet(SEED, [1.0, -1.0]),
         random.choice(SEED, 3, size=4, replace=False),
         random.multivariate_normal(SEED, ROW, -COVARIANCE),
         random.multivariate_normal(SEED, ROW, -COVARIANCE, method="cholesky"),
