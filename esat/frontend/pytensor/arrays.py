@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import Any
 
 from esat.errors import AssertionFailed, ShapeError
@@ -65,18 +66,19 @@ def _split(step: PyTensorStep) -> list[Variable]:
         if axis is None:
             raise NoRuleError("an axis that is computed")
     lengths = as_sizes("split", sizes, step.op.len_splits)
-    total = lengths[0]
-    for length in lengths[1:]:
-        total = own.add(total, length)
-    complete = [own.ge(length, 0) for length in lengths]
+    wanted = [one.type.shape[axis] for one in step.node.outputs]
+    known = [number_of(one) if size is None else size for one, size in zip(lengths, wanted, strict=True)]
+    whole = [one for one in known if one is not None]
+    if len(whole) == len(known) and all(size >= 0 for size in whole):
+        ends: list[Any] = list(accumulate(whole))
+        right = [own.eq(length, size) for length, size in zip(lengths, whole, strict=True)]
+    else:
+        ends = list(accumulate(lengths, own.add))
+        right = [own.ge(length, 0) for length in lengths]
     message = "Split sizes do not sum to the size of the axis"
-    x = assert_(x, own.eq(total, size_of(x, axis)), *complete, message=message, error=ShapeError)
-    parts, begin = [], lengths[0] - lengths[0]
-    for length in lengths:
-        end = own.add(begin, length)
-        parts.append(x[(*[slice(None)] * axis, slice(begin, end))])
-        begin = end
-    return parts
+    x = assert_(x, own.eq(ends[-1], size_of(x, axis)), *right, message=message, error=ShapeError)
+    before = [slice(None)] * axis
+    return [x[(*before, slice(begin, end))] for begin, end in pairwise([0, *ends])]
 
 
 def _joined_axes(step: PyTensorStep) -> Variable:

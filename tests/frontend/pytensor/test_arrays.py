@@ -51,6 +51,10 @@ PROGRAMS = {
     ),
     "join of dtypes": (lambda x, i: [pt.join(0, x[0], i), pt.join(0, i, i)], X, ROWS),
     "join of nothing": (lambda x, y: [pt.join(0, x, y), pt.join(0, y, y)], X, NONE),
+    "split at sizes of others": (
+        lambda x: [part * 2 for part in pt.split(pt.concatenate([x, x[:1] + 1]), [x.shape[0], 1], axis=0)],
+        X,
+    ),
     "split": (lambda x: [*pt.split(x, [1, 2], axis=0), *pt.split(x, [1, 0, 3], axis=1)], X),
     "reshape": (
         lambda x: [x.reshape((4, 3)), x.reshape((-1,)), x.flatten(), x.reshape((2, -1)), x.ravel()],
