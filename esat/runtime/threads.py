@@ -117,6 +117,12 @@ class ThreadedKernel:
             return None
         return CallsOfShapes(self, shapes, streams, seconds, self._machine.parallel_after)
 
+    def strided(self, shapes: Sequence[Shape], inputs: Sequence[Any]) -> ParallelKernel | None:
+        """What inputs run that are not all contiguous; None where the kernel for one thread will do."""
+        if not self._is_worth_it(self.kernel, shapes):
+            return None
+        return self.compiled(layout_of(inputs, self._by_elements))
+
     def _is_worth_it(self, kernel: Kernel, shapes: Sequence[Shape]) -> bool:
         return seconds_in_threads(kernel, shapes, self._machine) >= self._machine.parallel_from
 
@@ -177,16 +183,15 @@ class CallsOfShapes(ChosenCalls):
         What one thread is predicted to take.
     """
 
-    __slots__ = ("_compiled", "_shapes", "calls_alone", "is_alone_shared", "seconds")
+    __slots__ = ("_kernel", "_shapes", "_streams", "calls_alone", "is_alone_shared", "seconds")
 
     def __init__(
         self, kernel: ThreadedKernel, shapes: tuple[Shape, ...], streams: bool, seconds: float, after: float
     ) -> None:
         self.seconds = seconds
+        self._kernel, self._shapes, self._streams = kernel, shapes, streams
         self.is_alone_shared = streams or kernel.has_open_order
         self.calls_alone = 0 if self.is_alone_shared or not seconds else int(after / seconds)
-        self._shapes = shapes
-        self._compiled = functools.partial(kernel.compiled, "C", streams)
         alone, together = kernel.contiguous, self._compile_and_run
         if self.is_alone_shared:
             together = self.shared.for_shapes(shapes)
@@ -196,7 +201,11 @@ class CallsOfShapes(ChosenCalls):
     @property
     def shared(self) -> ParallelKernel:
         """The kernel for several threads."""
-        return self._compiled()
+        return self._kernel.compiled("C", self._streams)
+
+    def strided(self, inputs: Sequence[Any]) -> ParallelKernel | None:
+        """The kernel for several threads for inputs of another layout; None where that of one thread runs."""
+        return self._kernel.strided(self._shapes, inputs)
 
     def _compile_and_run(self, threads: int, *arrays: Any) -> None:
         self._together = self.shared.for_shapes(self._shapes)

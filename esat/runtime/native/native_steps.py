@@ -20,7 +20,7 @@ from esat.runtime.native.native_forms import form_of
 from esat.runtime.native.native_memory import Inside, NativeMemory, NoNativeFormError, returned
 from esat.runtime.native.native_performed import performed
 from esat.runtime.native.native_views import NativeView, Shape
-from esat.runtime.printed.kernel_calls import FittedVariants, LaterVariants
+from esat.runtime.printed.kernel_calls import FittedVariants, LaterVariants, likeness
 from esat.runtime.program import Program
 from esat.runtime.threads import CallsOfShapes
 
@@ -170,33 +170,41 @@ class NativeSteps:
             raise NoNativeFormError
         large = self.large.get(group.outputs[0])
         in_threads = large is not None and (self.threads > 1 or large.is_alone_shared)
+        shared = large.shared if large is not None and in_threads else None
         if not all(view.is_contiguous for view in views):
-            if in_threads or not isinstance(call.strided, LaterVariants):
-                raise NoNativeFormError
-            every = (*outputs, *views)
-            variant = call.strided.variant([one.shape for one in every], list(map(_strides, every)))
-            if variant is None:
-                ordered = [memory.in_order(variable) for variable in call.inputs]
-                views = [view for view, _ in ordered]
-                steps = [step for _, copies in ordered for step in copies]
-            else:
-                code = variant
-        elif isinstance(call.fitted, FittedVariants):
+            if large is not None and shared is not None:
+                kinds = [variable.tensor_type.numpy_dtype for variable in call.inputs]
+                like = [
+                    likeness(view.shape, kind, _strides(view))
+                    for view, kind in zip(views, kinds, strict=True)
+                ]
+                shared = large.strided(like)
+            if shared is None:
+                if not isinstance(call.strided, LaterVariants):
+                    raise NoNativeFormError
+                every = (*outputs, *views)
+                variant = call.strided.variant([one.shape for one in every], list(map(_strides, every)))
+                if variant is None:
+                    ordered = [memory.in_order(variable) for variable in call.inputs]
+                    views = [view for view, _ in ordered]
+                    steps = [step for _, copies in ordered for step in copies]
+                else:
+                    code = variant
+        elif shared is None and isinstance(call.fitted, FittedVariants):
             code = call.fitted.code([view.shape for view in (*outputs, *views)]) or code
         arrays = [
             (view.place, replace(memory.specification(variable), strides=_strides(view)))
             for variable, view in zip((*group.outputs, *call.inputs), (*outputs, *views), strict=True)
         ]
-        if not in_threads:
+        if shared is None:
             memory.kept.append(code)
             return [*steps, KernelStep(code.address, tuple(arrays))]
-        assert large is not None
-        for size, dtype in large.shared.partial_results([array.shape for _, array in arrays]):
+        for size, dtype in shared.partial_results([array.shape for _, array in arrays]):
             partial = ArraySpecification(dtype, (size,))
             arrays.append((memory.written(np.empty(size, dtype)), partial))
-        memory.kept.append(large.shared.code)
+        memory.kept.append(shared.code)
         numbers = (pool_address(self.threads), self.threads)
-        return [KernelStep(large.shared.code.address, tuple(arrays), numbers)]
+        return [KernelStep(shared.code.address, tuple(arrays), numbers)]
 
 
 def _strides(view: NativeView) -> tuple[int, ...] | None:

@@ -244,7 +244,7 @@ class LaterVariants:
         None where it is the variant for contiguous inputs, with copies of the others.
         """
         like = [
-            _likeness(shape, kind, steps)
+            likeness(shape, kind, steps)
             for shape, kind, steps in zip(shapes, self._kinds, strides, strict=True)
         ]
         layout = self._layout(like)
@@ -263,8 +263,8 @@ class LaterVariants:
         return code
 
 
-def _likeness(shape: tuple[int, ...], kind: np.dtype[Any], strides: tuple[int, ...] | None) -> Any:
-    """An array that has a layout, and no elements that one could read."""
+def likeness(shape: tuple[int, ...], kind: np.dtype[Any], strides: tuple[int, ...] | None) -> Any:
+    """An array of strides, in bytes or None for C order, and without elements that one could read."""
     if strides is None:
         return np.empty(shape, kind)
     return np.lib.stride_tricks.as_strided(np.empty((), kind), shape, strides)

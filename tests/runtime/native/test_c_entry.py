@@ -10,6 +10,7 @@ from scipy import LowLevelCallable, integrate
 
 import esat
 from esat.errors import CallError
+from esat.extract.prices.machine import MachineProfile
 
 X, M = esat.vector("x"), esat.matrix("m")
 V = esat.vector("v")
@@ -50,6 +51,25 @@ def test_values_are_those_of_calls():
         found = [np.full(shape, 7, dtype) for dtype, shape in entry.outputs]
         assert entry(arrays, found) == 0
         assert entry.density_address == 0
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_kernels_in_threads_read_operands_of_any_layout():
+    """As the driver's do, with its bits."""
+    m = np.random.default_rng(3).normal(size=(40, 30))
+    columns = esat.cumsum(M, axis=0)  # of its own memory, of which views are read
+    outputs = [
+        esat.sum(esat.exp(columns.T), axis=1),
+        esat.exp(columns[:, ::3]) + columns[:, ::3],
+        esat.sum(esat.exp(columns.T) * columns.T),
+    ]
+    for threads in (1, 2):
+        mode = esat.Mode("o2", threads=threads, machine=MachineProfile(parallel_from=1e-30))
+        function = esat.compile(esat.Graph([M], outputs), mode)
+        wanted, entry = function(m), function.c_entry(m)
+        found = [np.full(shape, 7, dtype) for dtype, shape in entry.outputs]
+        assert entry([m], found) == 0
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(one, other)
 
