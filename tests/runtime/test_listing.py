@@ -8,6 +8,7 @@ import esat
 from esat.codegen.ground.draws import DrawLine, IntegersLine
 from esat.codegen.ground.lines import RunningLine, SortedSearch, StableSort
 from esat.codegen.ground.machine_text import HostFunction
+from esat.codegen.ground.scipy_functions import PolygammaFunction
 from esat.codegen.matmul.looped_systems import LoopedSystem
 from esat.codegen.matmul.unrolled_products import UnrolledProduct
 from esat.codegen.matmul.unrolled_systems import UnrolledSystem
@@ -107,6 +108,7 @@ def test_loops_conditions_and_shared_variables_are_shown():
         SortedSearch("left", "float64"),
         DrawLine("normal"),
         IntegersLine(),
+        PolygammaFunction(),
         ScalarLoop(
             1,
             1,
@@ -123,6 +125,7 @@ def test_every_generated_function_has_a_text(function):
     assert " @run(" in function.text()
     assert set(HostFunction.__subclasses__()) == {
         *(UnrolledProduct, UnrolledSystem, LoopedSystem, RunningLine, SortedSearch, DrawLine, IntegersLine),
+        PolygammaFunction,
         ScalarLoop,
         StableSort,  # NumPy's
     }

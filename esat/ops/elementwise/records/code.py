@@ -18,11 +18,11 @@ VECTOR_MATH = frozenset([
 SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
     dict.fromkeys(("psi", "gamma", "erfinv", "erfcinv", "ndtri", "log_ndtr"), 1)
     | dict.fromkeys(("i0", "i0e", "i1", "i1e", "j0", "j1"), 1)
-    | dict.fromkeys(("jv", "yv", "iv", "ive", "kve", "owens_t"), 2)
+    | dict.fromkeys(("jv", "yv", "iv", "ive", "kve", "owens_t", "polygamma"), 2)
     | dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv", "beta", "betaln"), 2)
     | {"betainc": 3}
 )
-"""Names of functions of floats that are SciPy's, and how many operands they have."""
+"""Names of functions of floats that are SciPy's, or called as these are, and how many operands they have."""
 
 SCALAR_HELPERS = frozenset([
     "wrapping_add", "wrapping_sub", "wrapping_mul", "floor_divide", "remainder", "fmod", "integer_power",
