@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -169,8 +170,13 @@ def direct_call(
 def recipe_in_one_thread(
     program: Program, table: SignatureTable, key: tuple[Shape, ...]
 ) -> NativeRecipe | None:
-    """What the native function of a program does for the shapes of a key; None where there is none."""
-    making = _making(program, table, key) if may_be_direct(program) and key in table.records else None
+    """What a native function of a program does for the shapes of a key, however large; None if there is none.
+
+    Libraries may use threads of their own.
+    """
+    if not may_be_direct(program) or key not in table.records:
+        return None
+    making = _making(replace(program, threads=1), table, key, must_pay=False)
     return None if making is None else making.recipe(1)
 
 
@@ -196,7 +202,9 @@ class _Making:
     recipe: Callable[[int], NativeRecipe | None]
 
 
-def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> _Making | None:
+def _making(
+    program: Program, table: SignatureTable, key: tuple[Shape, ...], must_pay: bool = True
+) -> _Making | None:
     """How native functions are made for the shapes of a key, which has a record; None if none would pay."""
     known = table.records[key]
     facts = dict(zip(program.record_facts, known, strict=False))
@@ -207,7 +215,8 @@ def _making(program: Program, table: SignatureTable, key: tuple[Shape, ...]) -> 
         return None
     scratch = frames.plan.peak_bytes
     unlocked = _bytes_from_outside(program, shapes) + scratch > LARGEST
-    if unlocked and (_bytes_moved(program, shapes) > LARGEST_UNLOCKED or scratch > LARGEST_SCRATCH):
+    is_large = _bytes_moved(program, shapes) > LARGEST_UNLOCKED or scratch > LARGEST_SCRATCH
+    if must_pay and unlocked and is_large:
         return None
     results = returned(program)
     values = {variable: value for (kind, variable), value in facts.items() if kind == "value"}

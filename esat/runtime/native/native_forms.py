@@ -69,9 +69,19 @@ def form_of(program: Program, node: Apply) -> Form | None:
     return form or performed
 
 
+def form_for(memory: NativeMemory, node: Apply) -> Form | None:
+    """:func:`form_of` for known shapes, which decide the results of some ops, as ``eye(x.shape[0])``."""
+    known = all(isinstance(one, Constant) or one in memory.values for one in node.inputs)
+    is_decided = known and bool(node.inputs) and not node.op.destroy_map
+    is_rare = type(node.op) not in NATIVE_FORMS and has_tensors(node)
+    return _known if is_decided and is_rare else form_of(memory.program, node)
+
+
 def _known(memory: NativeMemory, node: Apply) -> list[Step]:
-    """Results of constants, which are known: a copy for each call, where a step writes over them."""
-    values = node.op.perform([np.asarray(one.data) for one in node.inputs if isinstance(one, Constant)])
+    """Results that are known: a copy for each call, where a step writes over them."""
+    given = [one.data if isinstance(one, Constant) else memory.values[one] for one in node.inputs]
+    shapes = map(memory.shape, node.inputs)
+    values = node.op.perform([np.reshape(one, shape) for one, shape in zip(given, shapes, strict=True)])
     steps = list[Step]()
     for output, value in zip(node.outputs, values, strict=True):
         array = np.ascontiguousarray(value).reshape(np.shape(value))

@@ -16,7 +16,7 @@ from esat.graph import Apply, Constant, TensorType, Variable
 from esat.phases.fusing.group import Group
 from esat.runtime.buffers import ScratchFrames
 from esat.runtime.entry.signatures import SignatureTable
-from esat.runtime.native.native_forms import form_of
+from esat.runtime.native.native_forms import form_for, form_of
 from esat.runtime.native.native_memory import Inside, NativeMemory, NoNativeFormError, returned
 from esat.runtime.native.native_performed import performed
 from esat.runtime.native.native_views import NativeView, Shape
@@ -132,7 +132,7 @@ class NativeSteps:
         return [GuardedSteps(alternatives, tuple(steps))]
 
     def _library(self, node: Apply) -> list[Step]:
-        form = form_of(self.program, node)
+        form = form_for(self.memory, node)
         if form is None:
             raise NoNativeFormError
         try:

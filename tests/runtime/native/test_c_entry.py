@@ -55,6 +55,31 @@ def test_values_are_those_of_calls():
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("order", [None, 4, 40, 200])
+def test_gradients_of_cholesky_factors_are_native(order):
+    """Of small matrices and of those that libraries have threads for, whether or not sizes are known."""
+    a, w = (esat.tensor(name, dtype="float64", shape=(order, order)) for name in "aw")
+    factor = esat.linalg.cholesky(a, on_error="nan")
+    value = esat.sum(esat.tanh(factor) * w) + esat.sum(esat.log(esat.diagonal(factor)))
+    size = order or 30
+    given = np.random.default_rng(0).normal(size=(size, size))
+    arrays = [given @ given.T + size * np.eye(size), given]
+    function, entry = entry_of([a, w], [value, esat.grad(value, a)], *arrays)
+    found = [np.full(shape, 7, dtype) for dtype, shape in entry.outputs]
+    assert entry(arrays, found) == 0
+    for one, other in zip(found, function(*arrays), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+def test_what_shapes_decide_is_native():
+    outputs = [esat.arange(X.shape[0]) * X, esat.tri(X.shape[0]) @ X, esat.eye(X.shape[0]) + X]
+    function, entry = entry_of([X], outputs, np.ones(5))
+    found = [np.full(shape, 7, dtype) for dtype, shape in entry.outputs]
+    assert entry([np.arange(5.0)], found) == 0
+    for one, other in zip(found, function(np.arange(5.0)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_kernels_in_threads_read_operands_of_any_layout():
     """As the driver's do, with its bits."""
     m = np.random.default_rng(3).normal(size=(40, 30))
