@@ -9,13 +9,19 @@ from pytensor.tensor.subtensor import indices_from_subtensor
 
 from esat.frontend.arrays.indexing import getitem, inc_subtensor, set_subtensor
 from esat.frontend.arrays.places import ravel_multi_index
-from esat.frontend.elements.searching import nonzero, unravel_index
+from esat.frontend.elements.elementwise import eq, fill, sub
+from esat.frontend.elements.searching import nonzero, unravel_index, where
 from esat.frontend.linear_algebra.matrices import diagonal
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
 from esat.graph.variables import Constant, Variable
+from esat.ops.arrays.creation import arange
 from esat.ops.arrays.diagonal import diagonal as diagonal_of_axes
+from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.sorting import argsort
+from esat.ops.arrays.view import expand_dims
 from esat.ops.cast import cast
 from esat.ops.index.advanced import advanced_subtensor
+from esat.ops.index.along import take_along_axis
 from esat.ops.index.basic import is_basic, subtensor
 from esat.ops.inference.vectors import as_sizes
 
@@ -59,6 +65,25 @@ def _diagonal(step: PyTensorStep) -> Variable:
     return diagonal_of_axes(step.first, op.offset, op.axis1, op.axis2)
 
 
+def _filled_diagonal(step: PyTensorStep) -> Variable:
+    """A number on a diagonal of a matrix, the columns of which begin so far right of the rows."""
+    x, value, *offset = step.operands
+    if x.tensor_type.ndim != 2:
+        raise NoRuleError("diagonals of more than two axes")
+    rows, columns = (arange(size_of(x, axis)) for axis in range(2))
+    place = sub(expand_dims(columns, 0), expand_dims(rows, 1))
+    filled: Variable = where(eq(place, cast(offset[0], "int64") if offset else 0), value, x)
+    return filled
+
+
+def _permuted(step: PyTensorStep) -> Variable:
+    """Rows whose elements stand where an order says, or come from there."""
+    x, order = step.operands
+    x = fill(cast(order, x.tensor_type.dtype), x)
+    order = fill(x, order)
+    return take_along_axis(x, argsort(order, axis=-1) if step.op.inverse else order, -1)
+
+
 def _unraveled(step: PyTensorStep) -> Any:
     places, shape = step.operands
     sizes = as_sizes("unravel_index", shape, len(step.node.outputs))
@@ -75,8 +100,11 @@ RULES: dict[str, Rule] = {
     "AdvancedIncSubtensor": _written,
     "AdvancedSubtensor": _part,
     "ExtractDiag": _diagonal,
+    "FillDiagonal": _filled_diagonal,
+    "FillDiagonalOffset": _filled_diagonal,
     "IncSubtensor": _written,
     "Nonzero": lambda step: nonzero(step.first),
+    "PermuteRowElements": _permuted,
     "RavelMultiIndex": _raveled,
     "Subtensor": _part,
     "UnravelIndex": _unraveled,

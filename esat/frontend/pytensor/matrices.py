@@ -14,6 +14,7 @@ from esat.frontend.elements.searching import where
 from esat.frontend.linear_algebra import eigenvalues
 from esat.frontend.linear_algebra import linalg_functions as linalg
 from esat.frontend.linear_algebra.linear import batched_dot, dot, kron, outer
+from esat.frontend.linear_algebra.tensor_equations import tensorinv
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
@@ -146,7 +147,9 @@ def _solve(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
     )
     if kind in ("upper triangular", "lower triangular"):
         return linalg.solve_triangular(matrix, sides, lower=kind.startswith("lower"))
-    if kind == "gen":
+    if kind == "tridiagonal":  # what stands elsewhere is not read
+        return linalg.solve(tril(triu(matrix, -1), 1), sides)
+    if kind in ("gen", "banded"):
         return linalg.solve(matrix, sides)
     if kind not in ("sym", "her", "pos"):
         raise NoRuleError(f"assume_a={step.op.assume_a!r}")
@@ -207,5 +210,6 @@ RULES: dict[str, Rule] = {
     "Gemm": _gemm,
     "Gemv": _gemv,
     "Ger": _ger,
+    "TensorInv": lambda step: tensorinv(step.first, step.op.ind),
     "KroneckerProduct": lambda step: kron(*step.operands),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from esat.graph.variables import Variable
 from esat.ops.arrays.cumulative import cumprod, cumsum
 from esat.ops.arrays.searching import searchsorted
 from esat.ops.arrays.sorting import argsort, sort
-from esat.ops.arrays.view import reshape, transpose
+from esat.ops.arrays.view import expand_dims, reshape, transpose
 from esat.ops.cast import cast
 
 
@@ -27,16 +28,31 @@ def _reduction(step: PyTensorStep) -> Variable:
         return cast(x, step.dtype)
     if kind in ("Add", "Mul", "MulWithoutZeros"):
         return _folded(step, kind, axis)
-    if kind in ("AND", "OR"):
-        if x.tensor_type.dtype != "bool":
-            raise NoRuleError("bits of integers are not reduced")
-        return (reductions.all if kind == "AND" else reductions.any)(x, axis=axis)
+    if kind in ("AND", "OR", "XOR"):
+        return _bits(kind, x, axis)
     if kind.endswith("Maximum") or kind.endswith("Minimum"):
         extremum = reductions.max if kind.endswith("Maximum") else reductions.min
         if not getattr(op, "initial", False):
             return extremum(x, axis=axis)
         return extremum(x, axis=axis, initial=_least(x, largest=kind.endswith("Minimum")))
     raise NoRuleError(f"{label(op.scalar_op)} is not reduced")
+
+
+def _bits(kind: str, x: Variable, axis: Any) -> Variable:
+    """Of integers each bit by itself."""
+    fold: Callable[..., Variable] = {"AND": reductions.all, "OR": reductions.any, "XOR": _parity}[kind]
+    dtype = x.tensor_type.dtype
+    if dtype == "bool":
+        return fold(x, axis=axis)
+    axes = tuple(range(x.tensor_type.ndim)) if axis is None else axis
+    places = constant(np.arange(8 * x.tensor_type.numpy_dtype.itemsize, dtype=dtype))
+    bits = own.bitwise_and(own.right_shift(expand_dims(x, -1), places), constant(1, dtype))
+    return reductions.sum(own.left_shift(cast(fold(own.ne(bits, 0), axis=axes), dtype), places), -1, dtype)
+
+
+def _parity(x: Variable, axis: Any) -> Variable:
+    odd: Variable = own.ne(own.bitwise_and(reductions.sum(x, axis=axis), 1), 0)
+    return odd
 
 
 def _folded(step: PyTensorStep, kind: str, axis: Any) -> Variable:

@@ -4,6 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.tensor.basic import PermuteRowElements
 from pytensor.tensor.signal import convolve1d
 
 from frontend.pytensor.peer import MODES, compared, slopes, variable
@@ -215,6 +216,29 @@ PROGRAMS = {
     ),
     "argmax over several axes": (lambda x: [pt.argmax(x, axis=(0, 2)), pt.argmax(x, axis=(1, 2))], CUBE),
     "logical": (lambda m: [m.all(), m.any(axis=0), (~m).all(axis=1), m.sum(), m.mean()], MASK),
+    "bits": (
+        lambda n: [
+            pt.elemwise.CAReduce(op.scalar_op, axis=axis)(part)
+            for op in (pt.bitwise_and, pt.bitwise_or, pt.bitwise_xor)
+            for axis in (None, (0,), (1,))
+            for part in (n, pt.cast(n, "uint8"), pt.cast(n, "int16"), n > 5, n[:0])
+        ],
+        np.array([[7, -3, 12], [5, 1 << 40, -(1 << 63)]]),
+    ),
+    "diagonals that are filled": (
+        lambda x, v: [
+            *(pt.fill_diagonal(one, v) for one in (x, x.T, x[:, :1], x[:0])),
+            *(pt.fill_diagonal_offset(one, v, k) for one in (x, x.T) for k in (-1, 1, 2)),
+            pt.fill_diagonal_offset(x, v, pt.cast(x.shape[0] - 2, "int32")),
+        ],
+        X,
+        np.array(2.0),
+    ),
+    "rows in an order": (
+        lambda x, n: [permute(x, n) for permute in (PermuteRowElements(False), PermuteRowElements(True))],
+        X,
+        np.array([[2, 0, 1, 3], [1, 0, 2, 3], [0, 1, 3, 2]])[: len(X), : X.shape[1]],
+    ),
     "norms": (lambda x: [x.norm(2), pt.logsumexp(x, axis=1)], X),
     "logsumexp": (lambda x: [pt.logsumexp(x), pt.logsumexp(x, axis=0, keepdims=True)], X),
     "softmax": (lambda x: [pt.special.softmax(x, axis=-1), pt.special.softmax(x, axis=0)], X),
@@ -278,6 +302,7 @@ FOREIGN = {"choices": ("Choose",)}
 WITHOUT_SLOPES = {
     "arange",
     "argmax over several axes",
+    "bits",
     "choices",
     "counts",
     "eye",
@@ -389,8 +414,7 @@ def test_errors_are_those_of_pytensors_users(name):
 def test_ops_that_pytensor_runs():
     outputs = {
         "Unique": pt.unique,
-        "FillDiagonal": lambda x: pt.fill_diagonal(x, 2.0),
-        "FillDiagonalOffset": lambda x: pt.fill_diagonal_offset(x, 2.0, 1),
+        "FillDiagonal": lambda x: pt.fill_diagonal(pt.stack([x[:, :3]] * 3), 2.0),
         "Bartlett": lambda x: pt.bartlett(pt.cast(x.shape[0], "int64")),
     }
     x = variable(X)
