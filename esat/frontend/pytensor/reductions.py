@@ -40,7 +40,7 @@ def _reduction(step: PyTensorStep) -> Variable:
 
 def _bits(kind: str, x: Variable, axis: Any) -> Variable:
     """Of integers each bit by itself."""
-    fold: Callable[..., Variable] = {"AND": reductions.all, "OR": reductions.any, "XOR": _parity}[kind]
+    fold = _FOLDS[kind]
     dtype = x.tensor_type.dtype
     if dtype == "bool":
         return fold(x, axis=axis)
@@ -53,6 +53,11 @@ def _bits(kind: str, x: Variable, axis: Any) -> Variable:
 def _parity(x: Variable, axis: Any) -> Variable:
     odd: Variable = own.ne(own.bitwise_and(reductions.sum(x, axis=axis), 1), 0)
     return odd
+
+
+_FOLDS: dict[str, Callable[..., Variable]] = {
+    "AND": reductions.all, "OR": reductions.any, "XOR": _parity,
+}  # fmt: skip
 
 
 def _folded(step: PyTensorStep, kind: str, axis: Any) -> Variable:
