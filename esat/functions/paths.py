@@ -11,7 +11,7 @@ from __future__ import annotations
 import dis
 import functools
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,26 +20,22 @@ from esat.base.records import record
 from esat.errors import EsatError, GraphError, UserLine
 from esat.frontend.tracing.code import builtin_functions, user_objects
 from esat.frontend.tracing.code.outside import is_users_file
-from esat.frontend.tracing.trace import ErrorCheck, Path, PathDecision, TracedInFull
+from esat.frontend.tracing.trace import ErrorCheck, NotChosen, Path, PathDecision, TracedInFull
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
 from esat.frontend.tracing.values.arrays import TracedArray
-from esat.frontend.tracing.values.convert import as_symbol, holds_unknown, mapped
+from esat.frontend.tracing.values.convert import as_symbol, mapped
+from esat.frontend.tracing.values.merging import Merge, NoChoiceError, is_cheap
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.algorithms.evaluate import evaluate
-from esat.graph.algorithms.traversal import inputs_of, toposort
-from esat.graph.op import Family
+from esat.graph.algorithms.traversal import inputs_of
 from esat.graph.registry import op_named
-from esat.graph.tracing import Traced as Standing
 from esat.graph.variables import Variable
-from esat.ops.cast import cast
 from esat.ops.control import ifelse
 
 MOST_WAYS = 8
 """Ways that end in results: code after an ``if`` is there once for each."""
 MOST_TRACES = 160
 """Traces of a function, those that end in errors included."""
-MOST_NODES = 32
-"""Elementwise steps on scalars that may be computed in vain: a choice between ways costs more."""
 
 
 @record(frozen=True, eq=False)
@@ -161,11 +157,13 @@ class _Explorer:
         except Exception as error:
             if path.failed:
                 raise TracedInFull from error
+            _refuse_choices(path, error)
             if not path.decisions or not is_users_error(error):
                 raise
             path.checks.append(ErrorCheck(None, _kept(error), len(path.decisions)))
         if path.failed or path.of_step is not None:
             raise TracedInFull
+        _refuse_choices(path)
         taken = tuple((one.outcome, one.line) for one in path.decisions)
         outcomes = tuple(one.outcome for one in path.decisions)
         of_loops = frozenset(place for place, one in enumerate(path.decisions) if one.breaks)
@@ -189,6 +187,17 @@ class _Explorer:
         own = [_at_run_time(path, one) for one in path.checks if one.depth >= len(forced)]
         self.checks[first:first] = own
         return found
+
+
+def _refuse_choices(path: Path, error: Exception | None = None) -> None:
+    """Raise NotChosen where a branch has not been traced to its end, or an error may not be one of the way
+    that Python takes."""
+    if path.choices:
+        raise NotChosen(path.choices[0], "one of them raises an error, or leaves them")
+    if isinstance(error, NameError):
+        for name, line in path.half_bound.items():
+            if repr(name) in str(error):
+                raise NotChosen(line, f"{name} is another kind of value after each of them")
 
 
 def _kept(error: Exception) -> Exception:
@@ -215,7 +224,7 @@ _STANDING_FOR_PYTHON = (builtin_functions.__file__, user_objects.__file__)
 
 def is_users_error(error: Exception) -> bool:
     """Whether a ``raise`` or ``assert`` in the user's code has raised an error, or what Python does there: an
-    index that is out of range, or a division by zero."""
+    index that is out of range, a division by zero, a name that nothing was assigned to."""
     place = error.__traceback__
     if place is None or isinstance(error, EsatError):
         return False
@@ -224,7 +233,9 @@ def is_users_error(error: Exception) -> bool:
     code = place.tb_frame.f_code
     if not is_users_file(code.co_filename):
         return False
-    is_pythons = isinstance(error, (LookupError, ArithmeticError)) or "is not in list" in str(error)
+    is_pythons = isinstance(
+        error, (LookupError, ArithmeticError, UnboundLocalError)
+    ) or "is not in list" in str(error)
     return is_pythons or code.co_code[place.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
@@ -281,8 +292,7 @@ class _Merge:
     def __init__(self, decision: PathDecision, then: Returned, otherwise: Returned) -> None:
         self.decision = decision
         self.sides = then, otherwise
-        self.pairs: list[tuple[Variable, Variable]] = []
-        self.places: list[Callable[[Variable], None]] = []
+        self.merge = Merge(decision.condition, is_cheap)
 
     def merged(self) -> Returned:
         """One value, and what is left of the arguments. Raises the decision's refusal where there is none."""
@@ -309,89 +319,16 @@ class _Merge:
                 same.append((place, owners[0]))
             else:
                 self._choose(pair, chosen, place)
-        self._build()
+        self.merge.build()
         for place, argument in same:
             chosen[place] = stands[argument]
         return Returned(unflatten(_skeleton(trees[0]), iter(chosen)), stands)
 
     def _choose(self, pair: tuple[Any, Any], target: list[Any], place: int) -> None:
-        kinds = [_kind(one) for one in pair]
-        if kinds == ["known", "known"] and _is_equal(*pair):
-            target[place] = pair[0]
-            return
-        sides = [as_symbol(one) for one in pair]
-        numbers = [type(one) in (int, float, complex, bool) for one in pair]
-        if numbers[0] != numbers[1]:  # a number of Python's takes the type of what it meets
-            number = numbers.index(True)
-            wanted, plain = sides[1 - number].tensor_type, pair[number]
-            if wanted.ndim == 0 and np.result_type(wanted.dtype, plain) == wanted.dtype:
-                sides[number] = cast(sides[number], wanted.dtype)
-        then, otherwise = sides
-        if then.tensor_type.dtype != otherwise.tensor_type.dtype or not _fit(then, otherwise):
-            raise self.decision.refusal
-        python = [_python_kind(one) for one in pair]
-        is_scalar = then.tensor_type.ndim == 0 and any(
-            _python_kind(one) is not None
-            or (type(one) is TracedArray and one.is_scalar)
-            or isinstance(one, np.generic)
-            for one in pair
-        )
-
-        def put(chosen: Variable) -> None:
-            if python[0] is not None and python[0] is python[1]:
-                target[place] = TracedNumber(chosen, python[0])
-                return
-            target[place] = made = TracedArray(chosen, is_scalar=is_scalar)
-            made.version = max((one.version for one in pair if type(one) is TracedArray), default=0)
-
-        self.pairs.append((then, otherwise))
-        self.places.append(put)
-
-    def _build(self) -> None:
-        if not self.pairs:
-            return
-        then, otherwise = ([pair[side] for pair in self.pairs] for side in (0, 1))
-        condition = self.decision.condition
-        if is_cheap([*then, *otherwise]):
-            chosen = [op_named("switch")(condition, *pair) for pair in self.pairs]
-        else:
-            chosen = list(ifelse(condition, then, otherwise))
-        for put, one in zip(self.places, chosen, strict=True):
-            put(one)
-
-
-def _kind(value: Any) -> str:
-    return "known" if not isinstance(value, Standing) or not holds_unknown(value) else "unknown"
-
-
-def _is_equal(one: Any, other: Any) -> bool:
-    values = [np.asarray(value.value if type(value) is TracedArray else value) for value in (one, other)]
-    return (
-        type(one) is type(other)
-        and values[0].dtype == values[1].dtype
-        and (values[0].shape == values[1].shape and values[0].tobytes() == values[1].tobytes())
-    )
-
-
-def _python_kind(value: Any) -> type | None:
-    if type(value) is TracedNumber:
-        return value.kind
-    return type(value) if type(value) in (int, float, complex, bool) else None
-
-
-def _fit(one: Variable, other: Variable) -> bool:
-    shapes = one.tensor_type.shape, other.tensor_type.shape
-    return len(shapes[0]) == len(shapes[1]) and all(
-        a == b or a is None or b is None for a, b in zip(*shapes, strict=True)
-    )
-
-
-def is_cheap(variables: Sequence[Variable]) -> bool:
-    """Whether values can be computed on either way, taken or not: few scalars, of steps without errors."""
-    if any(one.tensor_type.ndim for one in variables):
-        return False
-    nodes = toposort(variables)
-    return len(nodes) <= MOST_NODES and all(node.op.family is Family.ELEMENTWISE for node in nodes)
+        try:
+            self.merge.add(*pair, functools.partial(target.__setitem__, place))
+        except NoChoiceError:
+            raise self.decision.refusal from None
 
 
 def _with_numbers(value: Any) -> Any:

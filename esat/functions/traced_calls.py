@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import EsatError, GraphError
+from esat.errors import EsatError, GraphError, UserLine
 from esat.frontend.tracing.code.outside import Outside
 from esat.frontend.tracing.code.rebinding import Rebinder
 from esat.frontend.tracing.rolling.iterated import told_loops
-from esat.frontend.tracing.trace import Path, Trace, TracedInFull, tracing
+from esat.frontend.tracing.trace import NotChosen, Path, Trace, TracedInFull, tracing
 from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.conditions import NumberCondition
@@ -152,7 +152,8 @@ def trace_call(
         rebinder = Rebinder(Outside(settings.name))
         trace = Trace(settings.name, numbers, rebinder.called, rebinder.outside.watch, rebinder.outside.made,
                       path=path, leaves=leaves, conditions=conditions, skips=skips and not is_debug,
-                      may_end=skips, arrays=frozenset(inputs.values()), least=settings.least)  # fmt: skip
+                      may_end=skips, arrays=frozenset(inputs.values()), least=settings.least,
+                      unchosen=unchosen)  # fmt: skip
         traces.append(trace)
         with rebinder.outside.watching(), in_trace(trace):
             return _run(settings.name, function, structure, stood_for(), rebinder, tuple(argument_leaves))
@@ -160,14 +161,19 @@ def trace_call(
     conditions: list[NumberCondition] = []
     traces: list[Trace] = []
     is_debug = bool(getattr(settings.mode, "debug", str(settings.mode).lower() == "debug"))
-    skips = True
+    skips, unchosen = True, dict[UserLine, str]()
     with ending(traces):
-        try:
-            returned, checks, failed = merged_paths(settings.name, run, set(inputs.values()))
-        except TracedInFull:
-            skips = False
+        while True:
+            try:
+                returned, checks, failed = merged_paths(settings.name, run, set(inputs.values()))
+                break
+            except TracedInFull:
+                if not skips:
+                    raise
+                skips = False
+            except NotChosen as error:
+                unchosen[error.line] = error.reason
             del conditions[:]
-            returned, checks, failed = merged_paths(settings.name, run, set(inputs.values()))
         traced = _results(settings.name, returned.value, inputs, returned.stands)
     outputs = traced.outputs if failed is None else [*traced.outputs, failed]
     loops = dict.fromkeys(one for trace in traces for one in told_loops(trace))

@@ -29,3 +29,8 @@ def note(node: Apply) -> None:
     nodes = _watched.get()
     if nodes is not None:
         nodes.append(node)
+
+
+def noted() -> list[Apply] | None:
+    """The nodes that were noted so far by who watches, or None."""
+    return _watched.get()

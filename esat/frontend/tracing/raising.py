@@ -66,13 +66,14 @@ def _unknown(condition: Any) -> Variable | None:
     return None if _may_be_caught() else truth(variable)
 
 
-_CALLS_TRACED = "esat.functions.traced_calls"
+CALLS_TRACED = "esat.functions.traced_calls"
+"""The module whose functions call a user's, to trace it."""
 
 
 def _may_be_caught() -> bool:
     """Whether one of the user's functions that run is within a ``try`` or a ``with``."""
     frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") != _CALLS_TRACED:
+    while frame is not None and frame.f_globals.get("__name__") != CALLS_TRACED:
         code = frame.f_code
         is_within = any(begin <= frame.f_lasti < end for begin, end in _guarded(code))
         if is_within and is_users_file(code.co_filename):

@@ -62,6 +62,23 @@ class TracedInFull(BaseException):
     """A loop of which iterations were skipped, and should not have been: the function is traced anew."""
 
 
+class NotChosen(BaseException):
+    """Both branches of an `if` were traced, and no program can choose between what they do: the function is
+    traced anew, along one branch at a time.
+
+    Attributes
+    ----------
+    line
+        Of the condition.
+    reason
+        What stands against it.
+    """
+
+    def __init__(self, line: UserLine, reason: str) -> None:
+        super().__init__(reason)
+        self.line, self.reason = line, reason
+
+
 def _as_it_is(value: Any) -> Any:
     return value
 
@@ -158,6 +175,10 @@ class Path:
         Decisions of the present step of such a loop, None outside of one; and what they are taken for.
     failed
         Whether a loop was left that has to be traced in full.
+    choices
+        Lines of conditions of which both branches are being traced.
+    half_bound
+        Names that stand for something after one branch only, with the lines of the conditions.
     """
 
     forced: tuple[tuple[bool, UserLine | None], ...] = ()
@@ -170,6 +191,8 @@ class Path:
     of_step: list[PathDecision] | None = None
     leaves: bool = False
     failed: bool = False
+    choices: list[UserLine] = field(default_factory=list)
+    half_bound: dict[str, UserLine] = field(default_factory=dict)
 
     def placed(self, begin: tuple[int, int, int], place: Callable[[list[Variable]], list[Variable]]) -> None:
         """Replace the conditions, and values in texts, that came after some point."""
@@ -252,6 +275,10 @@ class Trace:
         Numbers of loops that stand for all that are left.
     live
         What stands for its arrays and numbers, as long as something refers to it.
+    within
+        How many loops run.
+    unchosen
+        Lines of conditions of which one branch at a time is traced, and why.
     loops
         Loops of the function that have ended: the line, how many iterations there were, and why they were not
         rolled up into one op, or None.
@@ -274,6 +301,8 @@ class Trace:
     may_end: bool = False
     skipping: set[Variable] = field(default_factory=set)
     live: list[weakref.ref[Any]] = field(default_factory=list)
+    within: int = 0
+    unchosen: Mapping[UserLine, str] = field(default_factory=dict)
     loops: list[tuple[UserLine | None, int, str | None]] = field(default_factory=list)
 
 
@@ -358,10 +387,14 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
         return outcome
     if path is None or path.batching:
         raise not_known(variable, asked, _LOOPS if _is_while(user_line()) else advice)
+    if path.choices:
+        raise NotChosen(path.choices[0], "a value decides in it whether code goes on elsewhere")
     number, line = len(path.decisions), user_line()
     is_again = line in path.lines
     if is_again:
         advice = _LOOPS if _is_while(line) else _CHOICES
+    if line is not None and line in trace.unchosen:
+        advice = f"both ways cannot be one program: {trace.unchosen[line]}; {advice}"
     if number >= MOST_DECISIONS or (is_again and _is_while(line)):
         raise not_known(variable, asked, advice)
     path.lines.add(line)

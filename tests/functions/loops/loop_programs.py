@@ -6,6 +6,9 @@ import sys
 
 import numpy as np
 
+import esat
+from esat.errors import TracingError
+
 STEPS = 12
 HEADS = (
     "range(T)", "range(1, T)", "range(T - 1, -1, -1)", "range(0, T, 2)", "range(3, T)", "range(-1, T - 1)",
@@ -48,10 +51,51 @@ HOSTILE = (
     ("X[t] = 0.5 * X[t] + y",),
     ("x[t] = y",),
 )  # fmt: skip
+CHOOSING = (
+    ("if x[t] > 0.2:", "    y = 0.5 * y + x[t]"),
+    ("if x[t] > y:", "    y, last = x[t], t", "else:", "    y = 0.9 * y"),
+    ("if X[t, 0] < 0 or x[t] > 1:", "    k += 1", "y = 0.5 * y + 0.01 * k"),
+    ("if not x[t] < z:", "    out[t] = x[t]", "else:", "    out[t] = -y", "    z = 0.5 * z"),
+    ("if z > x[t]:", "    out[t] += x[t]", "    out[t - 1] = 0.5 * out[t] + y"),
+    ("if X[t].sum() > 0:", "    v = v * 0.5 + X[t]", "v[1] = y"),
+    ("u = v", "if x[t] > 0:", "    v = v.copy()", "    v[0] = x[t]", "v = 0.5 * v + u[0]"),
+    ("if x[t] > 0:", "    u = v", "    u[2] = 0.5 * x[t]", "else:", "    v[1] *= 0.5"),
+    ("if y < z:", "    y, z = z, y", "y = 0.5 * y + x[t]"),
+    ("if x[t] > 0:", "    s['y'] = 0.5 * s['y'] + x[t]", "else:", "    o.z = np.cos(o.z)"),
+    ("if x[t] < 0:", "    continue", "z = 0.5 * z + np.sqrt(x[t])"),
+    (
+        "if x[t] > 0:",
+        "    if X[t, 1] > 0:",
+        "        y = -y",
+        "    elif X[t, 2] > 0.5:",
+        "        z = y",
+        "    v[2] = z",
+    ),
+    ("z = 0.3 * z + (x[t] if 0 < x[t] < 1 else -0.5 * y)",),
+    ("if t % 3 == 0 and x[t] > 0:", "    y = 0.5 * y - x[t]"),
+    ("if v @ X[t] > 0:", "    v = np.linalg.solve(M @ M.T + 3.0 * np.eye(3), v)", "v = 0.5 * v + X[t]"),
+    ("if x[t] > 0:", "    V[t] = 0.5 * V[t - 1]", "    W[:, t % 3] = v", "else:", "    V[t] = v"),
+    ("if x[t] > 0:", "    n[0] += 1", "z = 0.5 * z + n[0]"),
+    ("if y > 0:", "    for j in range(3):", "        y = 0.3 * y - X[t, j]"),
+    ("w = x[t] - y", "if w > 0:", "    w = 0.5 * w", "    q = w * w", "    y = y + 0.1 * q"),
+    ("y = 0.5 * y + bent(x[t])",),
+    ("W, V = (V[:3] * 0.5, V) if False else (W, V)", "if x[t] > 0:", "    W = W * 0.5 + x[t]"),
+    ("r = V[t]", "if x[t] > 0:", "    r[0] = y", "else:", "    r = X[t] * 2.0", "v = 0.5 * v + r"),
+    ("if x[t] > 1.2:", "    items.append(z)"),
+    ("r, u = (v, v.copy())", "if z > 0:", "    r = u", "r[1] = 0.25", "y = 0.5 * y + u[1]"),
+)
+"""Values of arrays decide which branch is taken."""
 HEADER = """import numpy as np
 
 class Holder:
     pass
+
+def bent(value):
+    if value > 0:
+        value = 0.5 * value
+    else:
+        value = value * value
+    return value
 
 def program(x, X, M):
     T = len(x)
@@ -66,14 +110,16 @@ FOOTER = """
 """
 
 
-def text(generator, hostile=0.3):
-    """The text of a program."""
+def text(generator, hostile=0.3, choosing=0.0):
+    """The text of a program, with shares of statements of the two kinds."""
     lines = [HEADER]
     iterator = "    numbers = iter([0.1] * 9 + [0.7] * 90)"
     for _ in range(generator.integers(1, 3)):
         lines.append(f"    for t in {generator.choice(HEADS)}:")
         for _ in range(generator.integers(1, 5)):
             group = HOSTILE if generator.random() < hostile else PLAIN
+            if choosing and generator.random() < choosing:
+                group = CHOOSING
             lines += [f"        {line}" for line in group[generator.integers(len(group))]]
     if any("numbers" in line for line in lines):  # it keeps state that nobody sees
         lines.insert(1, iterator)
@@ -103,3 +149,25 @@ def difference(found, wanted):
         float(np.max(np.abs(np.asarray(a) - np.asarray(b)) / (1 + np.abs(np.asarray(b))), initial=0.0))
         for a, b in zip(found, wanted, strict=True)
     )
+
+
+def wrong_of_random_programs(seeds, folder, **shares):
+    """Seeds of random programs whose results are others than in Python, and how many are refused."""
+    wrong, refused = [], []
+    for seed in seeds:
+        generator = np.random.default_rng(seed)
+        program = loaded(text(generator, **shares), folder, f"program_{seed}")
+        given = arguments(generator)
+        theirs, mine = ([one.copy() for one in given] for _ in range(2))
+        try:
+            wanted = program(*theirs)
+        except (IndexError, StopIteration):
+            continue  # what Python refuses has no value to compare with
+        try:
+            found = esat.jit(program, mode="fast_run" if seed % 10 == 0 else "fast_compile")(*mine)
+        except TracingError:
+            refused.append(seed)
+            continue
+        if not (difference(found, wanted) < 1e-9 and difference(mine, theirs) < 1e-9):
+            wrong.append(seed)
+    return wrong, refused

@@ -343,12 +343,21 @@ def test_map_stacks_what_each_element_gives():
                        np.sort(rows)[:, ::-1])  # fmt: skip
 
 
-def test_python_may_ask_for_a_value_of_a_step_by_where_only():
+def test_a_value_of_a_step_may_decide_what_it_computes():
     def body(c, x):
-        return (c + 1 if x > 0 else c), None
+        if x > 0:
+            c = c + x
+        return (c + 1 if x > 3 else c), None
+
+    assert esat.jit(lambda xs: esat.scan(body, 0.0, xs)[0])(np.array([1.0, -2.0, 4.0])) == 6.0
+
+    def left(c, x):
+        if x > 0:
+            return c + x, None
+        return c, None
 
     with pytest.raises(esat.TracingError, match=r"esat\.where or esat\.ifelse"):
-        esat.jit(lambda xs: esat.scan(body, 0.0, xs)[0])(np.ones(3))
+        esat.jit(lambda xs: esat.scan(left, 0.0, xs)[0])(np.ones(3))
 
     def chosen(c, x):
         return esat.ifelse(x > 0, c + x, c), None

@@ -23,6 +23,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from esat.errors import DtypeError, TracingError, describe
+from esat.frontend.tracing.code.branching import BRANCHES, OPERANDS, OPPOSITE, UNBOUND
 from esat.frontend.tracing.code.builtin_functions import (
     CALLED_BUILTINS,
     NAMED_BUILTINS,
@@ -52,7 +53,9 @@ from esat.frontend.tracing.code.sources import (
 )
 from esat.frontend.tracing.code.user_objects import UserObjects
 from esat.frontend.tracing.raising import PendingErrors
+from esat.frontend.tracing.rolling.branches import Operands, branches, opposite
 from esat.frontend.tracing.rolling.iterated import LOOPED, rolled
+from esat.frontend.tracing.rolling.program_state import UNBOUND as UNBOUND_NAME
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import holds_traced, holds_unknown
 from esat.frontend.tracing.values.numbers import TracedNumber
@@ -108,6 +111,7 @@ class Rebinder:
             "__import__": self._import, CALLED: self.called, READ: objects.read, ITEM: objects.item,
             OPERATION: objects.operation, ITERATED: self.iterated, SLICE: slice,
             MAY_FAIL: errors.may_fail, FAILS: errors.fails,
+            BRANCHES: branches, OPERANDS: Operands, OPPOSITE: opposite, UNBOUND: UNBOUND_NAME,
         }  # fmt: skip
 
     def assigned(self) -> list[str]:

@@ -17,6 +17,20 @@ import linecache
 import types
 from collections.abc import Iterator
 
+from esat.frontend.tracing.code.branching import (
+    OPPOSITE,
+    assigned_names,
+    call,
+    chosen_expression,
+    chosen_statements,
+    condition,
+    globals_of,
+    may_choose,
+    placed,
+    raised_by,
+    without_continue,
+)
+
 CALLED = "__esat_called__"
 READ = "__esat_read__"
 ITEM = "__esat_item__"
@@ -38,11 +52,56 @@ _REWRITTEN_ASSERT = "@pytest_ar"
 class _Asking(ast.NodeTransformer):
     """Puts the questions into calls and attributes."""
 
+    def __init__(self) -> None:
+        self._is_function = self._in_loop = self._is_nested = False
+        self._globals: frozenset[str] = frozenset()
+
+    def _within(self, node: ast.AST, **changed: object) -> ast.AST:
+        """Visit what stands within a node, where something else is known."""
+        before = {name: getattr(self, name) for name in changed}
+        vars(self).update(changed)
+        self.generic_visit(node)
+        vars(self).update(before)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        body = ast.Module(node.body, [])
+        node.body = []
+        self._within(node, _is_nested=True)  # what is computed where it stands
+        named = globals_of(body)
+        self._within(body, _is_function=True, _in_loop=False, _is_nested=False, _globals=named)
+        node.body = body.body
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._within(node, _is_function=False)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return self._within(node, _is_function=False, _in_loop=False)
+
+    def _visit_nested(self, node: ast.AST) -> ast.AST:
+        return self._within(node, _is_nested=True)
+
+    visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _visit_nested  # noqa: N815
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        node.body = without_continue(node.body)
+        return self._within(node, _in_loop=True)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        may_choose = self._is_function and not self._is_nested
+        has_names = any(isinstance(one, (ast.NamedExpr, ast.Yield, ast.Await)) for one in ast.walk(node))
+        test = node.test
+        if may_choose and not has_names:
+            node.test = condition(test, self._in_loop)
+        self.generic_visit(node)
+        return chosen_expression(node, node.test, self._in_loop) if may_choose and not has_names else node
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _KEPT_CALLS:
             return node
-        node.func = _call_of(CALLED, node.func, [node.func])
+        node.func = call(CALLED, node.func, [node.func])
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -50,7 +109,7 @@ class _Asking(ast.NodeTransformer):
         is_mangled = node.attr.startswith("__") and not node.attr.endswith("__")
         if not isinstance(node.ctx, ast.Load) or is_mangled:
             return node
-        return _call_of(READ, node, [node.value, ast.copy_location(ast.Constant(node.attr), node)])
+        return call(READ, node, [node.value, ast.copy_location(ast.Constant(node.attr), node)])
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -59,7 +118,7 @@ class _Asking(ast.NodeTransformer):
             return node
         places = [_as_call(one) if isinstance(one, ast.Slice) else one for one in parts]
         whole = ast.Tuple(places, ast.Load()) if isinstance(node.slice, ast.Tuple) else places[0]
-        return _call_of(ITEM, node, [node.value, ast.copy_location(whole, node.slice)])
+        return call(ITEM, node, [node.value, ast.copy_location(whole, node.slice)])
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -67,6 +126,8 @@ class _Asking(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            return call(OPPOSITE, node, [node.operand, ast.Constant(self._in_loop)])
         name = _UNARY.get(type(node.op))
         is_number = isinstance(node.operand, ast.Constant)
         return node if name is None or is_number else _operation(node, name, node.operand)
@@ -85,23 +146,29 @@ class _Asking(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], made), node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
-        self.generic_visit(node)
+        node.body = without_continue(node.body)
+        self._within(node, _in_loop=True)
         name = node.target.id if isinstance(node.target, ast.Name) else None
         target = ast.copy_location(ast.Constant(name), node.iter)
-        node.iter = _call_of(ITERATED, node.iter, [node.iter, target])
+        node.iter = call(ITERATED, node.iter, [node.iter, target])
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
         if not node.is_async:
-            node.iter = _call_of(ITERATED, node.iter, [node.iter])
+            node.iter = call(ITERATED, node.iter, [node.iter])
         return node
 
-    def visit_If(self, node: ast.If) -> ast.AST:
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        raised = raised_by(node)
+        is_chosen = raised is None and self._is_function and may_choose(node, self._globals)
+        names = assigned_names([*node.body, *node.orelse])
+        if is_chosen:
+            node.test = condition(node.test, self._in_loop)
         self.generic_visit(node)
-        raised = node.body[0] if len(node.body) == 1 and not node.orelse else None
-        is_new = isinstance(raised, ast.Raise) and raised.exc is not None
-        return _checked(node, node.test, True, raised) if is_new else node  # type: ignore[arg-type]
+        if raised is not None:
+            return _checked(node, node.test, True, raised)
+        return chosen_statements(node, node.test, names, self._in_loop) if is_chosen else node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
@@ -139,13 +206,11 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 
 def _checked(node: ast.stmt, test: ast.expr, wanted: bool, raised: ast.Raise) -> ast.stmt:
     """``if MAY_FAIL(test, wanted)``, and an error that is raised if ``FAILS()``."""
-    asked = _call_of(MAY_FAIL, node, [test, ast.Constant(wanted)])
-    again = ast.If(_call_of(FAILS, raised, []), [ast.Raise(None, None)], [])
+    asked = call(MAY_FAIL, node, [test, ast.Constant(wanted)])
+    again = ast.If(call(FAILS, raised, []), [ast.Raise(None, None)], [])
     handler = ast.ExceptHandler(ast.Name("BaseException", ast.Load()), None, [again])
     made: ast.stmt = ast.If(asked, [ast.Try([raised], [handler], [], [])], [])
-    for part in ast.walk(ast.copy_location(made, node)):
-        if "lineno" in part._attributes and not hasattr(part, "lineno"):
-            ast.copy_location(part, raised)
+    placed(ast.copy_location(made, node), raised)
     return made
 
 
@@ -155,16 +220,11 @@ def _as_call(node: ast.Slice) -> ast.expr:
         ast.copy_location(ast.Constant(None), node) if one is None else one
         for one in (node.lower, node.upper, node.step)
     ]
-    return _call_of(SLICE, node, bounds)
+    return call(SLICE, node, bounds)
 
 
 def _operation(node: ast.expr | ast.stmt, name: str, *operands: ast.expr) -> ast.expr:
-    return _call_of(OPERATION, node, [ast.copy_location(ast.Constant(name), node), *operands])
-
-
-def _call_of(name: str, node: ast.expr | ast.stmt | ast.Slice, arguments: list[ast.expr]) -> ast.expr:
-    asked = ast.copy_location(ast.Name(name, ast.Load()), node)
-    return ast.copy_location(ast.Call(asked, arguments, []), node)
+    return call(OPERATION, node, [ast.copy_location(ast.Constant(name), node), *operands])
 
 
 def asking(code: types.CodeType) -> types.CodeType | None:

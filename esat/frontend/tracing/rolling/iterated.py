@@ -158,7 +158,11 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
                 value = next(remaining)
             except StopIteration:
                 break
-            yield value
+            trace.within += 1
+            try:
+                yield value
+            finally:
+                trace.within -= 1
         nodes.append(own)
         if path is not None:
             decided.append(len(path.decisions if path.of_step is None else path.of_step))
@@ -168,8 +172,7 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
         return
     if is_told:  # a step changes what Python knows
         raise TracedInFull
-    if watch is not None:
-        _look_again()
+    _look_again()
     reason: str | None = "it decides by values"
     if path is None or begin is None:
         reason = _roll(nodes, trace)

@@ -85,7 +85,7 @@ class LeftLoop:
         iterations = Iterations(kept[:-1])
         skipped = Skipped(iterations, kept[-1], self._number, self._values)
         after = set(own[len(ending) :])
-        if any(node in after and _may_raise(node, skipped.of_number) for node in kept[-1]):
+        if any(node in after and may_raise(node, skipped.of_number) for node in kept[-1]):
             raise NotEqualError("what comes after the end of a step may raise an error")
         wanted = {
             value: (same[value], 0) if value in same else (value, back[value])
@@ -107,7 +107,7 @@ class LeftLoop:
         return left
 
 
-def _may_raise(node: Apply, of_number: set[Variable]) -> bool:
+def may_raise(node: Apply, of_number: set[Variable]) -> bool:
     """Whether a node may raise an error for some values; places that a loop's number tells are known."""
     if node.op.family in (Family.LIBRARY, Family.CONTROL):
         return True

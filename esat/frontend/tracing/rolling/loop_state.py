@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,15 @@ class UnseenStateError(Exception):
     """Something that may keep state which cannot be seen: an iterator, an object of a library's."""
 
 
+OWN_NAMES = "__esat_"
+"""How names begin that a user's code is given."""
+
+
+def names_in(frame: types.FrameType) -> dict[str, Any]:
+    """The names of a function of the user's that stand for something."""
+    return {name: value for name, value in frame.f_locals.items() if not name.startswith(OWN_NAMES)}
+
+
 class LoopState:
     """The state that a frame's code reaches, at one moment.
 
@@ -51,8 +61,8 @@ class LoopState:
     ----------
     frame
         Of the function that has the loop.
-    target
-        The name of the loop's variable, which moves on.
+    names
+        Its names, and what they stand for.
     before
         The state of the iteration before; None at first.
 
@@ -62,6 +72,8 @@ class LoopState:
         A value that is equal for equal states.
     traced
         The traced objects in it, which stay as long as this is there.
+    objects
+        All other objects in it that may change.
 
     Raises
     ------
@@ -69,13 +81,12 @@ class LoopState:
         Where not all of it can be seen.
     """
 
-    def __init__(self, frame: types.FrameType, target: str, before: LoopState | None) -> None:
+    def __init__(self, frame: types.FrameType, names: Mapping[str, Any], before: LoopState | None) -> None:
         self.traced: dict[int, Any] = {}
         self._before = {} if before is None else before.traced  # whose identities are no others' so long
         self._known = {one: place for place, one in enumerate(self._before)}
         self._numbers: dict[int, int] = {}
-        self._kept: list[Any] = []
-        names = {name: value for name, value in frame.f_locals.items() if name != target}
+        self.objects: list[Any] = []
         self.seen = (
             tuple((name, self._of(value)) for name, value in sorted(names.items())),
             self._globals(frame.f_code, frame.f_globals),
@@ -106,7 +117,7 @@ class LoopState:
         if id(value) in self._numbers:
             return "again", self._numbers[id(value)]
         self._numbers[id(value)] = len(self._numbers)
-        self._kept.append(value)
+        self.objects.append(value)
         if len(self._numbers) > MOST_OBJECTS:
             raise UnseenStateError
         return self._of_object(kind, value)

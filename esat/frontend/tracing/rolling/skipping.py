@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from esat.frontend.tracing.rolling.iterations import Iterations, NotEqualError, StepNode, StepOperand
-from esat.frontend.tracing.rolling.loop_state import LoopState, UnseenStateError
+from esat.frontend.tracing.rolling.loop_state import LoopState, UnseenStateError, names_in
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.index.basic import SetSubtensor, Subtensor
 from esat.ops.index.entries import OPERAND, Slice
@@ -43,7 +43,9 @@ class StateWatch:
             self.is_seen = False
             return
         try:
-            now = LoopState(frame, self._target, self._last)
+            names = names_in(frame)
+            names.pop(self._target, None)
+            now = LoopState(frame, names, self._last)
         except UnseenStateError:
             self.is_seen = False
             return

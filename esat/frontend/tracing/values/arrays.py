@@ -96,8 +96,8 @@ class TracedArray(TracedOperators):
     """
 
     __slots__ = (
-        "__weakref__", "_base", "_decided", "_layout", "_read", "_seen", "_trace", "_value", "_write",
-        "is_scalar", "key", "version",
+        "__weakref__", "_base", "_decided", "_layout", "_maybe", "_read", "_seen", "_trace", "_value",
+        "_write", "is_scalar", "key", "version",
     )  # fmt: skip
 
     def __init__(
@@ -117,6 +117,7 @@ class TracedArray(TracedOperators):
         self._seen = -1
         self._layout = layout
         self._decided: list[tuple[weakref.ref[TracedArray], KnownLayout]] = []
+        self._maybe: dict[int, tuple[weakref.ref[TracedArray], Callable[[TracedArray], None]]] = {}
         self._trace = current_trace()
         self.key = key
         self.version = 0
@@ -181,6 +182,33 @@ class TracedArray(TracedOperators):
         """Of a view: have the value from the base, of which another Variable may stand for it."""
         self._seen = -1
 
+    def put_back(self, value: Value) -> None:
+        """Hold again what it held before."""
+        self._value = value
+        self.version += 1
+
+    def may_be(self, other: TracedArray, is_reached: Callable[[TracedArray], None]) -> None:
+        """Note that it is an array or another one, by a condition.
+
+        Parameters
+        ----------
+        is_reached
+            Called with one of them before the other is written to; raises an error where code can see it.
+        """
+        root = other.root
+        partners = [root, *(one for one, _ in root._partners())]
+        for partner in partners:
+            if partner is not self:
+                self._maybe[id(partner)] = weakref.ref(partner), is_reached
+                partner._maybe[id(self)] = weakref.ref(self), is_reached
+
+    def _partners(self) -> list[tuple[TracedArray, Callable[[TracedArray], None]]]:
+        """The arrays that are there still of those that it may be."""
+        found = [(reference(), is_reached) for reference, is_reached in self._maybe.values()]
+        there = [(one, is_reached) for one, is_reached in found if one is not None]
+        self._maybe = {id(one): (weakref.ref(one), is_reached) for one, is_reached in there}
+        return there
+
     def assign(self, value: Value) -> None:
         """Replace all that it holds.
 
@@ -198,6 +226,8 @@ class TracedArray(TracedOperators):
         if self._base is None:
             if self._decided:
                 self._ask_of_layouts()
+            for other, is_reached in self._partners():
+                is_reached(other)
             if isinstance(self._value, np.ndarray):
                 self.layout.found()  # of the array that it was made as
             self._value = value

@@ -1,0 +1,222 @@
+"""The text of ``if`` and ``continue``, where both branches of an ``if`` may be traced.
+
+``if a: A`` with ``else: B`` becomes, with ``n`` for the names that are assigned to in ``A`` and ``B``::
+
+    choice = BRANCHES(a, in_loop, ("n",))
+    if choice.first:
+        A
+    if choice.otherwise():
+        if choice.is_put_back:
+            (n,) = choice.values
+            if n is UNBOUND: del n
+        B
+    if choice.ended():
+        (n,) = choice.values
+        if n is UNBOUND: del n
+
+which does what the ``if`` does where its condition is known. ``a and b`` in the condition becomes
+``(both := OPERANDS(a, True)).joined(b if both.goes_on else None)``.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+
+BRANCHES = "__esat_branches__"
+OPERANDS = "__esat_operands__"
+OPPOSITE = "__esat_opposite__"
+UNBOUND = "__esat_unbound__"
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal,
+            ast.Try, ast.TryStar, ast.AsyncFor, ast.AsyncWith)  # fmt: skip
+
+
+def raised_by(node: ast.If) -> ast.Raise | None:
+    """The ``raise`` that is all that an ``if`` does."""
+    raised = node.body[0] if len(node.body) == 1 and not node.orelse else None
+    return raised if isinstance(raised, ast.Raise) and raised.exc is not None else None
+
+
+def may_choose(node: ast.If, named: frozenset[str]) -> bool:
+    """Whether both branches of an ``if`` may be run: they do not leave it, nor assign to names of modules.
+
+    Parameters
+    ----------
+    named
+        Names of modules, which the function says are global.
+    """
+    if any(_leaves(one, False) for one in (*node.body, *node.orelse)):
+        return False
+    return all(
+        name not in named and not (name.startswith("__") and not name.endswith("__"))
+        for name in assigned_names([*node.body, *node.orelse])
+    )
+
+
+def _leaves(node: ast.AST, in_loop: bool) -> bool:
+    if isinstance(node, ast.If) and raised_by(node) is not None:
+        return any(_leaves(part, in_loop) for part in ast.walk(node.test))
+    if isinstance(node, _LEAVING) or (isinstance(node, (ast.Break, ast.Continue)) and not in_loop):
+        return True
+    if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+        return False
+    within = in_loop or isinstance(node, _LOOPS)
+    return any(_leaves(part, within) for part in ast.iter_child_nodes(node))
+
+
+def assigned_names(body: Sequence[ast.AST]) -> list[str]:
+    """The names that statements assign to, in their own function."""
+    return list(dict.fromkeys(name for one in body for name in _assigned(one)))
+
+
+def _assigned(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, _SCOPES):
+        if not isinstance(node, ast.Lambda):
+            yield node.name
+        return
+    if isinstance(node, _COMPREHENSIONS):
+        for part in ast.walk(node):
+            if isinstance(part, ast.NamedExpr):
+                yield part.target.id
+        return
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.alias) and node.name != "*":
+        yield (node.asname or node.name).partition(".")[0]
+    elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name is not None:
+        yield node.name
+    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+        yield node.rest
+    for part in ast.iter_child_nodes(node):
+        yield from _assigned(part)
+
+
+def globals_of(node: ast.AST) -> frozenset[str]:
+    """The names that a function says are global."""
+    return frozenset(name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names)
+
+
+def without_continue(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """A loop's body in which what follows ``if c: continue`` is the other branch."""
+    for place, node in enumerate(body):
+        if not isinstance(node, ast.If):
+            continue
+        rest = list(body[place + 1 :])
+        sides = [node.body, node.orelse]
+        ends = [bool(side) and isinstance(side[-1], ast.Continue) for side in sides]
+        if not any(ends):
+            continue
+        made = [
+            without_continue(side[:-1] if is_end else [*side, *rest])
+            for side, is_end in zip(sides, ends, strict=True)
+        ]
+        changed = ast.If(node.test, made[0] or [ast.copy_location(ast.Pass(), node)], made[1])
+        return [*body[:place], ast.copy_location(changed, node)]
+    return list(body)
+
+
+def chosen_statements(node: ast.If, test: ast.expr, names: Sequence[str], in_loop: bool) -> list[ast.stmt]:
+    """An ``if`` whose branches are both run where only a call can know its condition."""
+    token = f"__esat_if_{node.lineno}_{node.col_offset}__"
+    arguments = [test, ast.Constant(in_loop), ast.Tuple([ast.Constant(one) for one in names], ast.Load())]
+    begin = ast.Assign([ast.Name(token, ast.Store())], call(BRANCHES, node.test, arguments))
+    put_back = [ast.If(_of(token, "is_put_back"), _assignments(token, names), [])] if names else []
+    second = ast.If(ast.Call(_of(token, "otherwise"), [], []), [*put_back, *node.orelse, ast.Pass()], [])
+    end: ast.stmt = ast.Expr(ast.Call(_of(token, "ended"), [], []))
+    if names:
+        end = ast.If(end.value, _assignments(token, names), [])  # type: ignore[attr-defined]
+    made: list[ast.stmt] = [begin, ast.If(_of(token, "first"), node.body, []), second, end]
+    for one in made:
+        placed(one, node.test)
+    return made
+
+
+def _assignments(token: str, names: Sequence[str]) -> list[ast.stmt]:
+    stored: list[ast.expr] = [ast.Name(one, ast.Store()) for one in names]
+    found: list[ast.stmt] = [ast.Assign([ast.Tuple(stored, ast.Store())], _of(token, "values"))]
+    for one in names:
+        is_unbound = ast.Compare(ast.Name(one, ast.Load()), [ast.Is()], [ast.Name(UNBOUND, ast.Load())])
+        found.append(ast.If(is_unbound, [ast.Delete([ast.Name(one, ast.Del())])], []))
+    return found
+
+
+def chosen_expression(node: ast.IfExp, test: ast.expr, in_loop: bool) -> ast.expr:
+    """``a if c else b``, of which both are computed where only a call can know the condition."""
+    token = f"__esat_if_{node.lineno}_{node.col_offset}_{node.end_col_offset}__"
+    arguments = [test, ast.Constant(in_loop), ast.Tuple([], ast.Load())]
+    begin = ast.NamedExpr(ast.Name(token, ast.Store()), call(BRANCHES, node.test, arguments))
+    first = ast.IfExp(_of(token, "first"), node.body, ast.Constant(None))
+    second = ast.IfExp(ast.Call(_of(token, "otherwise"), [], []), node.orelse, ast.Constant(None))
+    chosen = ast.Call(ast.Attribute(begin, "chosen", ast.Load()), [first, second], [])
+    return placed(chosen, node)
+
+
+def condition(test: ast.expr, in_loop: bool) -> ast.expr:
+    """A condition whose ``and`` and ``or`` ask for no value that only a call can know."""
+    if isinstance(test, ast.Compare) and len(test.ops) > 1:
+        test = _apart(test)
+    if not isinstance(test, ast.BoolOp):
+        return test
+    first, *rest = test.values
+    other = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(test.op, rest), rest[0])
+    token = f"__esat_and_{other.lineno}_{other.col_offset}_{len(rest)}__"
+    is_and = ast.Constant(isinstance(test.op, ast.And))
+    arguments = [condition(first, in_loop), is_and, ast.Constant(in_loop)]
+    begin = ast.NamedExpr(ast.Name(token, ast.Store()), call(OPERANDS, test, arguments))
+    second = ast.IfExp(_of(token, "goes_on"), condition(other, in_loop), ast.Constant(None))
+    return placed(ast.Call(ast.Attribute(begin, "joined", ast.Load()), [second], []), test)
+
+
+def _apart(test: ast.Compare) -> ast.expr:
+    """``a < b < c`` as ``a < b and b < c``, where it is plain that ``b`` may be computed twice."""
+    if not all(map(_is_plain, test.comparators[:-1])):
+        return test
+    left = [test.left, *test.comparators[:-1]]
+    parts: list[ast.expr] = [
+        ast.copy_location(ast.Compare(copy.deepcopy(one), [op], [other]), other)
+        for one, op, other in zip(left, test.ops, test.comparators, strict=True)
+    ]
+    return ast.copy_location(ast.BoolOp(ast.And(), parts), test)
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Whether an expression has names, numbers, arithmetic and places in arrays only."""
+    return all(
+        isinstance(
+            part,
+            (
+                ast.Name,
+                ast.Constant,
+                ast.Subscript,
+                ast.Tuple,
+                ast.BinOp,
+                ast.UnaryOp,
+                ast.operator,
+                ast.unaryop,
+                ast.expr_context,
+            ),
+        )
+        for part in ast.walk(node)
+    )
+
+
+def _of(token: str, name: str) -> ast.expr:
+    return ast.Attribute(ast.Name(token, ast.Load()), name, ast.Load())
+
+
+def call(name: str, node: ast.AST, arguments: Sequence[ast.expr]) -> ast.expr:
+    """A call of a function that is given to a user's code, where a node stands."""
+    return placed(ast.Call(ast.Name(name, ast.Load()), list(arguments), []), node)
+
+
+def placed(made: ast.expr | ast.stmt, node: ast.AST) -> ast.expr:
+    """Give what has no place in a text that of a node."""
+    for part in ast.walk(made):
+        if "lineno" in part._attributes and not hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+    return made  # type: ignore[return-value]
