@@ -28,14 +28,12 @@ f(np.ones(3), np.ones(4))
         """
 @esat.jit
 def f(x):
-    while x.sum() > 1:
-        x = x / 2
-    return x
+    return "large" if x.sum() > 1 else "small"
 f(np.ones(3))
 """,
-        "What depends on values is written with `esat.while_loop`, `esat.where` or `esat.ifelse`; `if` "
-        "and `assert` "
-        "work as they are. Arguments that decide how a function is computed are named in `static_argnames`.",
+        "Return numbers and arrays, of one shape and dtype on all ways: `if`, `while` and `assert` on values "
+        "work as they are. Where a list grows by values, write to an array of a known size, and count. "
+        "Arguments that decide how a function is computed are named in `static_argnames`.",
     ),
     "TracedAttributeError": (
         "esat.jit(lambda x: x.ctypes)(np.ones(3))",

@@ -14,6 +14,7 @@ from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.annotations.gradients import without_gradients
 from esat.ops.arrays.dimshuffle import DimShuffle
+from esat.ops.index.basic import Subtensor
 from esat.ops.loops.record import EXPECTED_STEPS, LoopOp, Scan, While
 
 
@@ -220,4 +221,7 @@ def refuse_draws(name: str, nodes: Iterable[Apply]) -> None:
 def never_raises(node: Apply) -> bool:
     """Whether a node computes something whatever the values of its operands are."""
     is_plain = node.op.family in (Family.ELEMENTWISE, Family.CONTRACTION) or isinstance(node.op, DimShuffle)
-    return is_plain and all(isinstance(one.type, TensorType) for one in (*node.inputs, *node.outputs))
+    if not all(isinstance(one.type, TensorType) for one in (*node.inputs, *node.outputs)):
+        return False
+    is_part = isinstance(node.op, Subtensor) and len(node.inputs) == 1
+    return is_plain or (is_part and None not in node.inputs[0].tensor_type.shape)

@@ -85,6 +85,58 @@ CHOOSING = (
     ("r, u = (v, v.copy())", "if z > 0:", "    r = u", "r[1] = 0.25", "y = 0.5 * y + u[1]"),
 )
 """Values of arrays decide which branch is taken."""
+ENDING = (
+    ("while y > 1.0:", "    y = 0.5 * y"),
+    ("q = abs(x[t]) + 1", "while q > 0.1 and k < 40:", "    q = 0.5 * q", "    k += 1", "y = 0.5 * y + q"),
+    (
+        "for j in range(8):",
+        "    z = 0.5 * z + X[t, 0]",
+        "    if z < 0.2:",
+        "        break",
+        "y = 0.5 * y + z",
+    ),
+    (
+        "for j in range(7):",
+        "    v = v * 0.5",
+        "    if v[0] < 0.3:",
+        "        v = v + 1.0",
+        "        break",
+        "    y = 0.9 * y + v[1]",
+        "y = y + 0.1 * j",
+    ),
+    (
+        "while True:",
+        "    v[1] = 0.5 * v[1] + 0.1",
+        "    u = v * 0.5",
+        "    if abs(v[1]) < 0.4:",
+        "        break",
+        "v = v * 0.5 + u",
+    ),
+    ("while s['y'] > 1:", "    s['y'] = s['y'] / 3", "    o.z = 0.5 * o.z + 0.1"),
+    ("u, r = v, v * 2.0", "while r[0] > 0.5:", "    u = r", "    r = r * 0.25", "v = 0.5 * v + u"),
+    ("u = v", "while u[2] > 1:", "    v[2] *= 0.5", "    u = u * 0.5"),
+    (
+        "w = x[t]",
+        "while w > 0.5:",
+        "    w = w - 0.5",
+        "    if w > y:",
+        "        y = w",
+        "    else:",
+        "        continue",
+        "    z = 0.9 * z",
+    ),
+    ("if x[t] > 0:", "    while z > 0.5:", "        z = 0.5 * z", "    else:", "        z = z + 1.0"),
+    (
+        "if x[t] < 0:",
+        "    w = 1.0",
+        "    while w > 0.3 * abs(x[t]):",
+        "        w = 0.5 * w",
+        "    out[t] = w",
+    ),
+    ("r = V[t]", "while r[0] > 0.5:", "    r[0] = 0.5 * r[0]", "    V[t - 1] = r * 0.5"),
+    ("for j in range(6):", "    if X[t, j % 3] > 0.5:", "        last = j", "        break", "    n[0] += 1"),
+)
+"""Values of arrays end loops within the loop."""
 HEADER = """import numpy as np
 
 class Holder:
@@ -110,8 +162,8 @@ FOOTER = """
 """
 
 
-def text(generator, hostile=0.3, choosing=0.0):
-    """The text of a program, with shares of statements of the two kinds."""
+def text(generator, hostile=0.3, choosing=0.0, ending=0.0):
+    """The text of a program, with shares of statements of some kinds."""
     lines = [HEADER]
     iterator = "    numbers = iter([0.1] * 9 + [0.7] * 90)"
     for _ in range(generator.integers(1, 3)):
@@ -120,6 +172,8 @@ def text(generator, hostile=0.3, choosing=0.0):
             group = HOSTILE if generator.random() < hostile else PLAIN
             if choosing and generator.random() < choosing:
                 group = CHOOSING
+            if ending and generator.random() < ending:
+                group = ENDING
             lines += [f"        {line}" for line in group[generator.integers(len(group))]]
     if any("numbers" in line for line in lines):  # it keeps state that nobody sees
         lines.insert(1, iterator)

@@ -288,7 +288,14 @@ def by_text(x):
     return "large" if x.sum() > 0 else "small"
 
 
-@pytest.mark.parametrize("f", [halved, by_shape, by_text])
+def test_loops_run_as_long_as_a_value_says():
+    compiled = esat.jit(halved)
+    for x in POINTS:
+        np.testing.assert_allclose(compiled(8.0 * x), halved(8.0 * x))
+    assert programs(compiled) == 1
+
+
+@pytest.mark.parametrize("f", [by_shape, by_text])
 def test_what_cannot_be_chosen_is_refused(f):
     with pytest.raises(DtypeError, match=r"esat\.where"):
         esat.jit(f)(X)

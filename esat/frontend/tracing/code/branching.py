@@ -6,7 +6,7 @@
     if choice.first:
         A
     if choice.otherwise():
-        if choice.is_put_back:
+        if choice.is_put:
             (n,) = choice.values
             if n is UNBOUND: del n
         B
@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 
 BRANCHES = "__esat_branches__"
 OPERANDS = "__esat_operands__"
+ENDED_LOOP = "__esat_ended_loop__"
 OPPOSITE = "__esat_opposite__"
 UNBOUND = "__esat_unbound__"
 
@@ -123,10 +124,11 @@ def without_continue(body: Sequence[ast.stmt]) -> list[ast.stmt]:
 def chosen_statements(node: ast.If, test: ast.expr, names: Sequence[str], in_loop: bool) -> list[ast.stmt]:
     """An ``if`` whose branches are both run where only a call can know its condition."""
     token = f"__esat_if_{node.lineno}_{node.col_offset}__"
-    arguments = [test, ast.Constant(in_loop), ast.Tuple([ast.Constant(one) for one in names], ast.Load())]
+    arguments = [test, ast.Constant(in_loop), _names(names)]
     begin = ast.Assign([ast.Name(token, ast.Store())], call(BRANCHES, node.test, arguments))
-    put_back = [ast.If(_of(token, "is_put_back"), _assignments(token, names), [])] if names else []
-    second = ast.If(ast.Call(_of(token, "otherwise"), [], []), [*put_back, *node.orelse, ast.Pass()], [])
+    second = ast.If(
+        ast.Call(_of(token, "otherwise"), [], []), [*_put(token, names), *node.orelse, ast.Pass()], []
+    )
     end: ast.stmt = ast.Expr(ast.Call(_of(token, "ended"), [], []))
     if names:
         end = ast.If(end.value, _assignments(token, names), [])  # type: ignore[attr-defined]
@@ -134,6 +136,74 @@ def chosen_statements(node: ast.If, test: ast.expr, names: Sequence[str], in_loo
     for one in made:
         placed(one, node.test)
     return made
+
+
+def leaves_loop(node: ast.stmt) -> bool:
+    """Whether a statement is an ``if`` that leaves the loop, and does nothing else that leaves it."""
+    if not isinstance(node, ast.If) or not isinstance(node.body[-1], ast.Break):
+        return False
+    return not any(_leaves(one, False) for one in (*node.body[:-1], *node.orelse))
+
+
+def leaving_statements(
+    node: ast.If, test: ast.expr, names: Sequence[str], in_loop: bool, loop: str
+) -> list[ast.stmt]:
+    """``if c: A; break`` with ``else: B``, where the program may leave the loop, and not the trace."""
+    token = f"__esat_if_{node.lineno}_{node.col_offset}__"
+    arguments = [test, ast.Constant(in_loop), _names(names), ast.Name(loop, ast.Load())]
+    begin = ast.Assign([ast.Name(token, ast.Store())], call(BRANCHES, node.test, arguments))
+    left = ast.If(ast.Call(_of(token, "leaves"), [], []), [node.body[-1]], [])
+    second = ast.If(
+        ast.Call(_of(token, "otherwise"), [], []), [*_put(token, names), *node.orelse, ast.Pass()], []
+    )
+    made: list[ast.stmt] = [begin, ast.If(_of(token, "first"), [*node.body[:-1], left], []), second]
+    for one in made:
+        placed(one, node.test)
+    return made
+
+
+def may_end(node: ast.While | ast.For) -> bool:
+    """Whether a loop may be one that a value ends."""
+    if node.orelse or any(_leaves(one, True) for one in node.body):
+        return False
+    if isinstance(node, ast.For) and not isinstance(node.target, ast.Name):
+        return False
+    return not any(name.startswith("__") and not name.endswith("__") for name in assigned_names([node]))
+
+
+def loop_token(node: ast.While | ast.For) -> str:
+    """The name of what a loop is told by."""
+    return f"__esat_loop_{node.lineno}_{node.col_offset}__"
+
+
+def ended_loop(node: ast.While | ast.For, names: Sequence[str], breaks: bool) -> list[ast.stmt]:
+    """A loop that may become an op which runs as long as a value says."""
+    token = loop_token(node)
+    target = node.target.id if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else None
+    place = node.iter if isinstance(node, ast.For) else node.test
+    arguments: list[ast.expr] = [_names(names), ast.Constant(breaks), ast.Constant(target)]
+    begin = ast.Assign([ast.Name(token, ast.Store())], call(ENDED_LOOP, place, arguments))
+    put = _put(token, [one for one in names if one != target])
+    if isinstance(node, ast.For):
+        node.body = [*put, ast.Expr(ast.Call(_of(token, "begin"), [], [])), *node.body]
+    else:
+        asked = ast.Call(_of(token, "goes_on"), [node.test], [])
+        stop = ast.If(ast.UnaryOp(ast.Not(), asked), [ast.Break()], [])
+        node.body = [*put, stop, *node.body]
+        node.test = ast.Call(_of(token, "passes"), [], [])
+    made: list[ast.stmt] = [begin, node, *_put(token, names)]
+    for one in made:
+        placed(one, place)
+    return made
+
+
+def _names(names: Sequence[str]) -> ast.expr:
+    return ast.Tuple([ast.Constant(one) for one in names], ast.Load())
+
+
+def _put(token: str, names: Sequence[str]) -> list[ast.stmt]:
+    """The names assigned to, where they are put back."""
+    return [ast.If(_of(token, "is_put"), _assignments(token, names), [])] if names else []
 
 
 def _assignments(token: str, names: Sequence[str]) -> list[ast.stmt]:

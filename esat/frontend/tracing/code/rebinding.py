@@ -23,7 +23,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from esat.errors import DtypeError, TracingError, describe
-from esat.frontend.tracing.code.branching import BRANCHES, OPERANDS, OPPOSITE, UNBOUND
+from esat.frontend.tracing.code.branching import BRANCHES, ENDED_LOOP, OPERANDS, OPPOSITE, UNBOUND
 from esat.frontend.tracing.code.builtin_functions import (
     CALLED_BUILTINS,
     NAMED_BUILTINS,
@@ -54,6 +54,7 @@ from esat.frontend.tracing.code.sources import (
 from esat.frontend.tracing.code.user_objects import UserObjects
 from esat.frontend.tracing.raising import PendingErrors
 from esat.frontend.tracing.rolling.branches import Operands, branches, opposite
+from esat.frontend.tracing.rolling.ended_loop import EndedLoop
 from esat.frontend.tracing.rolling.iterated import LOOPED, rolled
 from esat.frontend.tracing.rolling.program_state import UNBOUND as UNBOUND_NAME
 from esat.frontend.tracing.values.arrays import TracedArray
@@ -112,6 +113,7 @@ class Rebinder:
             OPERATION: objects.operation, ITERATED: self.iterated, SLICE: slice,
             MAY_FAIL: errors.may_fail, FAILS: errors.fails,
             BRANCHES: branches, OPERANDS: Operands, OPPOSITE: opposite, UNBOUND: UNBOUND_NAME,
+            ENDED_LOOP: EndedLoop,
         }  # fmt: skip
 
     def assigned(self) -> list[str]:
@@ -198,9 +200,10 @@ class Rebinder:
             known = self._functions[id(value)] = value, call
         return known[1]
 
-    def iterated(self, value: Any, target: str | None = None) -> Any:
+    def iterated(self, value: Any, target: str | None = None, loop: EndedLoop | None = None) -> Any:
         """What a loop of a user's code goes through, and the variable of a statement that has one."""
-        return rolled(self._objects.iterated(value), target)
+        values = self._objects.iterated(value)
+        return rolled(values, target) if loop is None else loop.iterated(values, target)
 
     def _builtin_method(self, method: Any, owner: Any) -> Any:
         if isinstance(owner, _DRAWING):

@@ -24,8 +24,13 @@ from esat.frontend.tracing.code.branching import (
     chosen_expression,
     chosen_statements,
     condition,
+    ended_loop,
     globals_of,
+    leaves_loop,
+    leaving_statements,
+    loop_token,
     may_choose,
+    may_end,
     placed,
     raised_by,
     without_continue,
@@ -55,6 +60,7 @@ class _Asking(ast.NodeTransformer):
     def __init__(self) -> None:
         self._is_function = self._in_loop = self._is_nested = False
         self._globals: frozenset[str] = frozenset()
+        self._left: dict[ast.stmt, str] = {}
 
     def _within(self, node: ast.AST, **changed: object) -> ast.AST:
         """Visit what stands within a node, where something else is known."""
@@ -84,9 +90,27 @@ class _Asking(ast.NodeTransformer):
 
     visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _visit_nested  # noqa: N815
 
-    def visit_While(self, node: ast.While) -> ast.AST:
+    def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
+        return self._loop(node, True)
+
+    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
+        return self._loop(node, any(map(leaves_loop, without_continue(node.body))))
+
+    def _loop(self, node: ast.While | ast.For, may_be_left: bool) -> ast.AST | list[ast.stmt]:
+        """A loop; one that a value may end is looked at in each step."""
         node.body = without_continue(node.body)
-        return self._within(node, _in_loop=True)
+        names = assigned_names([node])
+        is_ended = may_be_left and self._is_function and may_end(node) and self._globals.isdisjoint(names)
+        left = [one for one in node.body if is_ended and leaves_loop(one)]
+        self._left.update((one, loop_token(node)) for one in left)
+        if isinstance(node, ast.While) and is_ended:
+            node.test = condition(node.test, True)
+        self._within(node, _in_loop=True)
+        if isinstance(node, ast.For):
+            target = ast.Constant(node.target.id if isinstance(node.target, ast.Name) else None)
+            token: list[ast.expr] = [ast.Name(loop_token(node), ast.Load())] if is_ended else []
+            node.iter = call(ITERATED, node.iter, [node.iter, target, *token])
+        return ended_loop(node, names, bool(left)) if is_ended else node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         may_choose = self._is_function and not self._is_nested
@@ -145,14 +169,6 @@ class _Asking(ast.NodeTransformer):
         made = _operation(node, f"i{BINARY[type(node.op)]}", value, node.value)
         return ast.copy_location(ast.Assign([node.target], made), node)
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        node.body = without_continue(node.body)
-        self._within(node, _in_loop=True)
-        name = node.target.id if isinstance(node.target, ast.Name) else None
-        target = ast.copy_location(ast.Constant(name), node.iter)
-        node.iter = call(ITERATED, node.iter, [node.iter, target])
-        return node
-
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
         if not node.is_async:
@@ -161,13 +177,16 @@ class _Asking(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         raised = raised_by(node)
+        loop = self._left.get(node)
         is_chosen = raised is None and self._is_function and may_choose(node, self._globals)
         names = assigned_names([*node.body, *node.orelse])
-        if is_chosen:
+        if is_chosen or loop is not None:
             node.test = condition(node.test, self._in_loop)
         self.generic_visit(node)
         if raised is not None:
             return _checked(node, node.test, True, raised)
+        if loop is not None:
+            return leaving_statements(node, node.test, names, self._in_loop, loop)
         return chosen_statements(node, node.test, names, self._in_loop) if is_chosen else node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:

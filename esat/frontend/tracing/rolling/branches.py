@@ -40,7 +40,9 @@ _LEAST_FAMILIES = (Family.ELEMENTWISE, Family.VIEW, Family.CREATION, Family.REDU
 _PLAIN = (str, bytes, type(None), range)
 
 
-def branches(condition: Any, in_loop: bool, names: tuple[str, ...]) -> KnownBranch | TracedBranches:
+def branches(
+    condition: Any, in_loop: bool, names: tuple[str, ...], loop: Any = None
+) -> KnownBranch | TracedBranches:
     """What to do at an ``if``.
 
     Parameters
@@ -51,22 +53,26 @@ def branches(condition: Any, in_loop: bool, names: tuple[str, ...]) -> KnownBran
         Whether it stands in a loop.
     names
         Names that its branches assign to.
+    loop
+        The loop that is left after the first branch, if it is left.
     """
     trace = current_trace()
-    unknown = None if trace is None else _unknown(condition, trace, in_loop)
+    unknown = None if trace is None else unknown_of(condition, trace, in_loop)
     frame = sys._getframe(1)
     line = frame.f_code.co_filename, frame.f_lineno
-    if trace is None or unknown is None or line in trace.unchosen:
+    is_left = loop is not None and not loop.exits(condition)
+    if trace is None or unknown is None or is_left or line in trace.unchosen:
         return KnownBranch(bool(condition))
     try:
-        return TracedBranches(unknown, trace, frame, names, line)
+        return TracedBranches(unknown, trace, frame, names, line, loop)
     except UnseenStateError as error:
         raise NotChosen(line, f"what they change may not be seen: {error}") from None
 
 
-def _unknown(condition: Any, trace: Trace, in_loop: bool) -> Variable | None:
+def unknown_of(condition: Any, trace: Trace, in_loop: bool) -> Variable | None:
     """The scalar that a condition is, where both branches are traced: in loops, of what depends on arrays."""
-    if trace.path is None or not (in_loop or trace.within or trace.path.batching):
+    path = trace.path
+    if path is None or not (in_loop or trace.within or path.batching or path.choices):
         return None
     value: Any = condition.variable if type(condition) is TracedNumber else None
     if type(condition) is TracedArray:
@@ -90,7 +96,7 @@ class KnownBranch:
     """
 
     __slots__ = ("first",)
-    is_put_back = False
+    is_put = False
 
     def __init__(self, first: bool) -> None:
         self.first = first
@@ -98,6 +104,10 @@ class KnownBranch:
     def otherwise(self) -> bool:
         """Whether the second branch is run."""
         return not self.first
+
+    def leaves(self) -> bool:
+        """Whether Python leaves the loop after the first branch."""
+        return True
 
     def ended(self) -> bool:
         """Whether names are assigned to at the end."""
@@ -114,9 +124,11 @@ class TracedBranches:
     first = True
 
     def __init__(
-        self, condition: Variable, trace: Trace, frame: types.FrameType, names: Sequence[str], line: Any
-    ) -> None:
+        self, condition: Variable, trace: Trace, frame: types.FrameType, names: Sequence[str], line: UserLine,
+        loop: Any,
+    ) -> None:  # fmt: skip
         assert trace.path is not None
+        self._loop = loop
         self._condition, self._trace, self._path, self._line = condition, trace, trace.path, line
         self._nodes = noted()
         self._begin = 0 if self._nodes is None else len(self._nodes)
@@ -136,7 +148,7 @@ class TracedBranches:
         return found
 
     @property
-    def is_put_back(self) -> bool:
+    def is_put(self) -> bool:
         """Whether names are assigned to before the second branch."""
         return bool(self._names)
 
@@ -144,7 +156,15 @@ class TracedBranches:
         """Put back what the first branch has changed."""
         self._end_branch(self._condition)
         self._values = list(self._state.before.values())
+        if self._loop is not None:
+            self._path.choices.pop()
+            del self._state, self._changes
         return True
+
+    def leaves(self) -> bool:
+        """Whether Python leaves the loop after the first branch: the program does so, and not the trace."""
+        self._loop.leave(self._condition)
+        return False
 
     def ended(self) -> bool:
         """Put what is chosen in the places of what the branches have changed."""
@@ -207,7 +227,7 @@ class TracedBranches:
         for put in self._later:
             put()
         self._later.clear()
-        self._changes = []
+        self._merge, self._changes = None, []  # which refer to what is kept by no name
 
     def _is_cheap(self, variables: Sequence[Variable]) -> bool:
         """Whether what branches compute for some values may be computed in vain."""
@@ -246,14 +266,14 @@ class TracedBranches:
             for place, pair in enumerate(zip(then, otherwise, strict=True)):
                 self._join(*pair, functools.partial(parts.__setitem__, place))
             self._later.append(lambda: put(tuple(parts)))
-        elif _is_value(then) and _is_value(otherwise):
+        elif is_value(then) and is_value(otherwise):
             sides = [one for one in (then, otherwise) if type(one) is TracedArray and not one.is_scalar]
             layout = _layout(sides)
 
             def noted(made: Any) -> None:
                 if type(made) is TracedArray and not made.is_scalar:
                     for one in sides:
-                        made.may_be(one, functools.partial(_refuse_if_reached, self._line))
+                        may_share(made, one, self._line)
                     if layout is not None:
                         made.lies_as(layout)
                 put(made)
@@ -297,7 +317,7 @@ class TracedBranches:
         self._later.append(parts.build)
 
 
-def _is_value(value: Any) -> bool:
+def is_value(value: Any) -> bool:
     """Whether a value is a number, or an array that is traced."""
     if type(value) is np.ndarray:
         return value.ndim == 0
@@ -325,6 +345,12 @@ def _refuse_if_reached(line: UserLine, array: TracedArray) -> None:
             if any(type(one) is TracedArray and one.root is array for one in seen):
                 raise NotChosen(line, "an array that is written to is another one after one of them")
         frame = frame.f_back
+
+
+def may_share(array: Any, other: Any, line: UserLine) -> None:
+    """Note that two values, if they are arrays, may be the same one."""
+    if all(type(one) is TracedArray and not one.is_scalar for one in (array, other)):
+        array.may_be(other, functools.partial(_refuse_if_reached, line))
 
 
 def both(condition: Variable, other: Variable, is_and: bool = True) -> Variable:
@@ -360,7 +386,7 @@ class Operands:
         self._trace, self._is_and, self._in_loop = trace, is_and, in_loop
         frame = sys._getframe(1)
         line = frame.f_code.co_filename, frame.f_lineno
-        unknown = None if trace is None else _unknown(first, trace, in_loop)
+        unknown = None if trace is None else unknown_of(first, trace, in_loop)
         self._first = unknown if trace is None or line not in trace.unchosen else None
         self.goes_on = True
         if self._first is None or trace is None or trace.path is None:
@@ -379,7 +405,7 @@ class Operands:
         for check in path.checks[self._checks :]:
             if check.condition is not None:
                 check.condition = both(way, check.condition)
-        other = _unknown(second, self._trace, self._in_loop)
+        other = unknown_of(second, self._trace, self._in_loop)
         if other is None:
             is_decided = bool(second) is not self._is_and
             return not self._is_and if is_decided else TracedNumber(first, bool)
@@ -389,5 +415,5 @@ class Operands:
 def opposite(value: Any, in_loop: bool) -> Any:
     """``not value``."""
     trace = current_trace()
-    unknown = None if trace is None else _unknown(value, trace, in_loop)
+    unknown = None if trace is None else unknown_of(value, trace, in_loop)
     return not value if unknown is None else TracedNumber(op_named("invert")(unknown), bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from esat.base.records import record
 from esat.frontend.tracing.rolling.loop_state import LoopState, UnseenStateError, names_in
@@ -13,6 +13,8 @@ from esat.frontend.tracing.values.arrays import TracedArray, Value
 
 UNBOUND = type("Unbound", (), {"__slots__": ()})()
 """What a name stands for that nothing was assigned to."""
+Place: TypeAlias = tuple[Any, ...]
+"""A name; a list or dict, by its identity, and a key; an array, by its identity."""
 _CHANGING = (list, dict, set)
 
 
@@ -81,6 +83,45 @@ class ProgramState:
             if type(one) is TracedArray:
                 one.value  # noqa: B018 - looks it up
 
+    def taken(self) -> dict[Place, Any]:
+        """Places that have changed since -> what is there.
+
+        Raises
+        ------
+        UnseenStateError
+            Where a list, dict or set has other places.
+        """
+        now = names_in(self._frame)
+        found: dict[Place, Any] = {}
+        for name, value in self.before.items():
+            if now.get(name, UNBOUND) is not value:
+                found["name", name] = now.get(name, UNBOUND)
+        for one, kept in self.containers:
+            if _is_same(one, kept):
+                continue
+            if type(one) is set or len(one) != len(kept) or (type(one) is dict and list(one) != list(kept)):
+                raise UnseenStateError("a list, dict or set has other places")
+            for key in one if type(one) is dict else range(len(one)):
+                if one[key] is not kept[key]:
+                    found["item", id(one), key] = one[key]
+        for array, _, version in self.arrays:
+            if array.version != version:
+                found["array", id(array)] = TracedArray(array.held)
+        return found
+
+    def owner(self, place: Place) -> Any:
+        """The list, dict or array of a place."""
+        owners = (one for one, *_ in (*self.containers, *self.arrays))
+        return next(one for one in owners if id(one) == place[1])
+
+    def at_first(self, place: Place) -> Any:
+        """What was at a place."""
+        if place[0] == "name":
+            return self.before[place[1]]
+        if place[0] == "item":
+            return next(kept for one, kept in self.containers if id(one) == place[1])[place[2]]
+        return TracedArray(next(value for one, value, _ in self.arrays if id(one) == place[1]))
+
     def changes(self) -> Changes:
         """What has changed since, which is put back, but for names.
 
@@ -113,6 +154,11 @@ class ProgramState:
         if LoopState(self._frame, self._locals, self._first).seen != self._seen:
             raise UnseenStateError("an object")
         return Changes(names, containers, arrays, held)
+
+
+def as_now(value: Any) -> Any:
+    """A value as it is now, which stays so when arrays are written to."""
+    return TracedArray(value.value, is_scalar=value.is_scalar) if type(value) is TracedArray else value
 
 
 def _is_same(one: Any, kept: Any) -> bool:
