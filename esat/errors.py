@@ -55,7 +55,7 @@ class TracingError(DtypeError):
 
 
 class TracedAttributeError(TracingError, AttributeError):
-    """An attribute of NumPy's arrays that those of a traced function do not have."""
+    """An attribute that a Variable, or an array or number of a traced function, does not have."""
 
 
 class ShapeError(EsatError, ValueError):

@@ -28,6 +28,7 @@ from esat.frontend.tracing.values.merging import Merge, NoChoiceError, is_cheap
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.algorithms.traversal import inputs_of
+from esat.graph.calls.callers import is_own
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.control import ifelse
@@ -158,6 +159,8 @@ class _Explorer:
             if path.failed:
                 raise TracedInFull from error
             _refuse_choices(path, error)
+            if path.asked is not None and _is_of_library(error):
+                raise path.asked from error
             if not path.decisions or not is_users_error(error):
                 raise
             path.checks.append(ErrorCheck(None, _kept(error), len(path.decisions)))
@@ -198,6 +201,15 @@ def _refuse_choices(path: Path, error: Exception | None = None) -> None:
         for name, line in path.half_bound.items():
             if repr(name) in str(error):
                 raise NotChosen(line, f"{name} is another kind of value after each of them")
+
+
+def _is_of_library(error: Exception) -> bool:
+    """Whether a library has raised an error, which may hide that it was handed what has no value."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    file = "" if place is None else place.tb_frame.f_code.co_filename
+    return not (isinstance(error, EsatError) or is_users_file(file) or is_own(file))
 
 
 def _kept(error: Exception) -> Exception:

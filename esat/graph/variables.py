@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import reprlib
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
 
 import numpy as np
 
-from esat.errors import CycleError, EsatError, GraphError, UserLine, describe
+from esat.errors import CycleError, EsatError, GraphError, TracedAttributeError, UserLine, describe
 from esat.graph.algorithms.traversal import toposort
-from esat.graph.calls.callers import node_line
+from esat.graph.calls.callers import node_line, user_line
 from esat.graph.methods import Methods
 from esat.graph.types import TensorType, Type, may_stand_for
 from esat.graph.watching import note
@@ -54,6 +56,16 @@ class Variable(Methods):
         self.index = index
         self.name = name
         self.clients: list[Client] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Tell what there is in place of an attribute that a user asks for in vain."""
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if name.startswith("__") or name in Variable.__slots__ or caller.partition(".")[0] == "esat":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        public = [one for one in dir(type(self)) if not one.startswith("_")]
+        close = ", ".join(difflib.get_close_matches(name, public)) or "none close"
+        reason = f"a Variable has no attribute {name!r} (did you mean: {close})"
+        raise TracedAttributeError(describe(f"x.{name}", [self.type], reason, user_line()))
 
     def clone(self) -> Variable:
         """A new Variable of the same type and name, without owner."""

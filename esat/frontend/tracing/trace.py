@@ -63,16 +63,7 @@ class TracedInFull(BaseException):
 
 
 class NotChosen(BaseException):
-    """Both branches of an `if` were traced, and no program can choose between what they do: the function is
-    traced anew, along one branch at a time.
-
-    Attributes
-    ----------
-    line
-        Of the condition.
-    reason
-        What stands against it.
-    """
+    """No program can choose between the branches at a line, for a reason: they are traced one at a time."""
 
     def __init__(self, line: UserLine, reason: str) -> None:
         super().__init__(reason)
@@ -175,10 +166,10 @@ class Path:
         Decisions of the present step of such a loop, None outside of one; and what they are taken for.
     failed
         Whether a loop was left that has to be traced in full.
-    choices
-        Lines of conditions of which both branches are being traced.
-    half_bound
-        Names that stand for something after one branch only, with the lines of the conditions.
+    choices, half_bound
+        Lines of conditions of which both branches are being traced; names bound after one of them only.
+    asked
+        The last error of asking for a value that is not known, which a library may have hidden.
     """
 
     forced: tuple[tuple[bool, UserLine | None], ...] = ()
@@ -193,6 +184,7 @@ class Path:
     failed: bool = False
     choices: list[UserLine] = field(default_factory=list)
     half_bound: dict[str, UserLine] = field(default_factory=dict)
+    asked: TracingError | None = None
 
     def placed(self, begin: tuple[int, int, int], place: Callable[[list[Variable]], list[Variable]]) -> None:
         """Replace the conditions, and values in texts, that came after some point."""
@@ -349,7 +341,10 @@ def value_of(variable: Variable, asked: str, advice: str) -> np.ndarray[Any, np.
         raise TracedInFull
     if trace is not None and all(leaf in trace.numbers for leaf in free):
         raise ValueAsked(frozenset(trace.numbers[leaf] for leaf in free), user_line())
-    raise not_known(variable, asked, advice)
+    error = not_known(variable, asked, advice)
+    if trace is not None and trace.path is not None:
+        trace.path.asked = error
+    raise error
 
 
 def is_of_numbers(variable: Variable) -> bool:

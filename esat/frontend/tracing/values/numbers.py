@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import ParameterError
+from esat.errors import ParameterError, TracedAttributeError, describe
 from esat.frontend.tracing.trace import (
     check,
     current_trace,
@@ -23,6 +23,7 @@ from esat.frontend.tracing.trace import (
     require_running,
     value_of,
 )
+from esat.graph.calls.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import function_named, op_named
 from esat.graph.tracing import WeakNumber
@@ -88,6 +89,14 @@ class TracedNumber(WeakNumber):
 
     def _is_size(self) -> bool:
         return not is_of_numbers(self.variable)
+
+    def __getattr__(self, name: str) -> Any:
+        """Tell what there is in place of an attribute that numbers of Python's do not have."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        advice = "pass an array, np.asarray(x), where attributes of arrays are meant"
+        reason = f"a {self.kind.__name__} of Python's has no attribute {name!r}; {advice}"
+        raise TracedAttributeError(describe(f"x.{name}", [], reason, user_line()))
 
     def __bool__(self) -> bool:
         return decided(self.variable, "bool", _ADVICE)
