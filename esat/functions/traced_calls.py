@@ -172,6 +172,8 @@ def trace_call(
                     raise
                 skips = False
             except NotChosen as error:
+                if error.line in unchosen:
+                    raise GraphError(f"{settings.name}: {error.reason}, at line {error.line[1]}") from None
                 unchosen[error.line] = error.reason
             del conditions[:]
         traced = _results(settings.name, returned.value, inputs, returned.stands)
