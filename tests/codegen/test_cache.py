@@ -23,6 +23,7 @@ from codegen.targets import HOST, TARGETS
 from effort import calls_of
 from numba import prange
 from numba.core import types
+from numba.extending import intrinsic
 
 from esat.base.storage import default_directory, entry_file
 from esat.base.storage import directory as directory_module
@@ -433,6 +434,23 @@ def test_who_ignores_interrupts_goes_on_doing_so(cache, monkeypatch):
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@intrinsic
+def left_by_an_exception(context, value):
+    """As an exception of another thread that arrives when numba has just taken its lock."""
+    context.callstack._lock.acquire()
+    raise KeyboardInterrupt
+
+
+def test_no_lock_of_numba_stays_taken(cache):
+    text = SOURCE.replace("FACTOR", "left_by_an_exception(8)")
+    with pytest.raises(KeyboardInterrupt):
+        cache.load_or_compile(text, "kernel", SIGNATURE, {"left_by_an_exception": left_by_an_exception})
+    thread = threading.Thread(target=lambda: load(cache, 9.0), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 def test_threads_compile_once(cache):

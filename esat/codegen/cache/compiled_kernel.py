@@ -29,6 +29,7 @@ from esat.codegen.cache import namespace
 from esat.codegen.cache.machine_code import MachineCode, assembly_of, finished
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.kernel_entry import entry_function, kinds_of
+from esat.codegen.ground.numba_locks import released_locks
 from esat.codegen.ground.registries import registries
 from esat.codegen.ground.target import Target
 from esat.codegen.llvm.block_bounds import BOUNDS
@@ -252,7 +253,7 @@ def _compiled(
         dispatcher: Any = functions.get(entry)
         if not isinstance(dispatcher, CPUDispatcher):
             raise CompileError(f"kernel {entry}: the generated source defines no such function\n{source}")
-        with registries(whole=is_wrapped or ModuleType in map(type, functions.values())):
+        with released_locks(), registries(whole=is_wrapped or ModuleType in map(type, functions.values())):
             dispatcher.compile(signature)
         yield dispatcher.overloads[signature.args]
     except NumbaError as error:
