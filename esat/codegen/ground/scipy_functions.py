@@ -80,7 +80,9 @@ _FAR_BELOW = -64.0
 
 @record(frozen=True)
 class PolygammaFunction(HostFunction):
-    """``double polygamma(double order, double x, int)``, by zeta as Cephes computes it (Moshier 1989).
+    """``double polygamma(double order, double x, int is_float32)``, by zeta as Cephes has it (Moshier 1989).
+
+    Of float32 the order plus one is rounded to float32 first, as in SciPy.
 
     That is the sum of its first terms, at least nine, and the rest by Euler and Maclaurin's formula.
     """
@@ -184,7 +186,7 @@ def _literal(number: float) -> str:
 
 _POLYGAMMA = (
     f"""
-define double @run(double %order, double %x, i32 %unused) {{
+define double @run(double %order, double %x, i32 %is_float32) {{
 entry:
   %is_psi = fcmp oeq double %order, 0.0
   br i1 %is_psi, label %psi, label %check
@@ -192,15 +194,22 @@ psi:
   %digamma = call double @"{symbol("psi", 1)}"(double %x, i32 0)
   ret double %digamma
 check:
-  %positive = fcmp oge double %order, 1.0
-  %whole_order = call double @llvm.floor.f64(double %order)
-  %is_whole = fcmp oeq double %whole_order, %order
-  %is_right = and i1 %positive, %is_whole
+  %next = fadd double %order, 1.0
+  %single = fptrunc double %order to float
+  %next_single = fadd float %single, 1.0
+  %widened = fpext float %next_single to double
+  %is_double = icmp eq i32 %is_float32, 0
+  %s = select i1 %is_double, double %next, double %widened
+  %whole_s = call double @llvm.floor.f64(double %s)
+  %is_whole = fcmp oeq double %whole_s, %s
+  %is_above = fcmp ogt double %s, 1.0
+  %is_right = and i1 %is_above, %is_whole
   br i1 %is_right, label %right, label %wrong
 wrong:
-  ret double 0x7FF8000000000000
+  %is_one = fcmp oeq double %s, 1.0
+  %harmonic = select i1 %is_one, double 0xFFF0000000000000, double 0x7FF8000000000000
+  ret double %harmonic
 right:
-  %s = fadd double %order, 1.0
   %factorial = call double @"{symbol("gamma", 1)}"(double %s, i32 0)
   %half = fmul double %s, 0.5
   %whole_half = call double @llvm.floor.f64(double %half)

@@ -116,7 +116,7 @@ def of_sparse(
             return (first[1 - axis],)
         case _:
             left, right = shapes[:2] if typing == "product" else shapes[1:3]
-            return product(left[:2], right, 2, sizes)
+            return product(left[:2], right[:2], 2, sizes)
 
 
 def _ranked(shape: Sequence[Size], rank: int) -> tuple[Size, ...]:

@@ -185,6 +185,8 @@ class TermShapes:
                 product = self._product(sparse, dense) or (1, 1)
                 self._require_places((*product, 0), other)
                 self._require_square_for(product, square)
+            case "product" | "sampled":
+                self._product(*shapes[:2] if record.result == "product" else shapes[1:3])
         shape = of_sparse(record.result, shapes, self.dimensions, axis)
         return shape if record.result in ("stored", "structure", "transpose") else normalized(shape)
 

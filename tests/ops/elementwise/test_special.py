@@ -45,3 +45,18 @@ def test_slopes_of_digamma_compile_in_time() -> None:
     np.testing.assert_allclose(
         f(np.array([0.5, 2.5])), special.polygamma(1, [0.5, 2.5]).sum() / 3, rtol=1e-14
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_polygamma_of_orders_that_are_not_whole(dtype: str) -> None:
+    """One plus the order decides, rounded to the dtype."""
+    orders = [2.5, 1e-30, -1e-30, 1e-8, 0.99999999, -0.5, 1e10, np.nan]
+    pairs = np.array([(order, point) for order in orders for point in (-3.5, 2.5, np.nan)] + [(2.5, -70.25)])
+    n, x = esat.tensor("n", dtype=dtype, shape=(None,)), esat.tensor("x", dtype=dtype, shape=(None,))
+    operands = pairs.T.astype(dtype)
+    with np.errstate(all="ignore"):
+        wanted = special.polygamma(*operands)
+        found = esat.evaluate([esat.polygamma(n, x)], dict(zip((n, x), operands, strict=True)))[0]
+    computed = esat.compile(esat.Graph([n, x], [esat.polygamma(n, x) * 1.0]))(*operands)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_allclose(computed, wanted, rtol=4 * np.finfo(dtype).eps)

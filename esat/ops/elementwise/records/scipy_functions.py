@@ -58,7 +58,7 @@ class Polygamma(Special):
     def __call__(self, order: Any, x: Any) -> Any:
         special = importlib.import_module("scipy.special")
         floor = np.floor(x)
-        far = (x < _FAR_BELOW) & (floor != x) & (order >= 1)
+        far = (x < _FAR_BELOW) & (floor != x) & (order >= 1) & (np.floor(order) == order)
         if not np.any(far):
             return special.polygamma(order, x)
         result = np.asarray(special.polygamma(order, np.where(far, np.asarray(x).dtype.type(1), x)))
