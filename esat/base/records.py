@@ -2,7 +2,7 @@
 
 ``dataclasses.dataclass`` writes and compiles up to six functions for each class as it is defined. For the
 two hundred and fifty classes of this package that took 200 of the 900 ms from ``import esat`` to the first
-result of a process that finds all kernels on disk (Python 3.11, Zen 3), which calls few of these functions.
+result of a process that finds all kernels on disk (Python 3.11, a shared server), which calls few of these.
 """
 
 from __future__ import annotations

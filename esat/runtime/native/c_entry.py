@@ -93,7 +93,7 @@ def c_entry(calls: Calls, arguments: Sequence[Any]) -> CEntry:
     if program.overwritten:
         raise CallError("c_entry: the program overwrites donated arguments; a C function does not")
     shapes = tuple(np.shape(one) for one in arguments)
-    recipe = recipe_in_one_thread(program, calls.table, shapes)
+    recipe = recipe_in_one_thread(program, calls.table, shapes, must_pay=False)
     by_python = [] if recipe is None else list(_by_python(recipe.steps))
     if recipe is None or by_python:
         steps = f"{', '.join(by_python)} run by Python" if by_python else "it has no native form"

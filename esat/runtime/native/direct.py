@@ -168,15 +168,16 @@ def direct_call(
 
 
 def recipe_in_one_thread(
-    program: Program, table: SignatureTable, key: tuple[Shape, ...]
+    program: Program, table: SignatureTable, key: tuple[Shape, ...], must_pay: bool = True
 ) -> NativeRecipe | None:
-    """What a native function of a program does for the shapes of a key, however large; None if there is none.
+    """What a native function of a program does for the shapes of a key; None if there is none.
 
-    Libraries may use threads of their own.
+    It need not pay where the caller has no other way: then it may be so large that no signal is handled for
+    long, and keep much scratch memory, and libraries may use threads of their own.
     """
     if not may_be_direct(program) or key not in table.records:
         return None
-    making = _making(replace(program, threads=1), table, key, must_pay=False)
+    making = _making(program if must_pay else replace(program, threads=1), table, key, must_pay)
     return None if making is None else making.recipe(1)
 
 

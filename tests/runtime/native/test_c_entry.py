@@ -11,6 +11,7 @@ from scipy import LowLevelCallable, integrate
 import esat
 from esat.errors import CallError
 from esat.extract.prices.machine import MachineProfile
+from esat.runtime.native import direct
 
 X, M = esat.vector("x"), esat.matrix("m")
 V = esat.vector("v")
@@ -220,3 +221,16 @@ def test_what_has_no_c_function_says_why():
     fixed.flags.writeable = False
     with pytest.raises(CallError, match="read-only"):
         entry([np.ones(3)], [fixed])
+
+
+def test_large_programs_have_entries_and_no_other_native_functions(monkeypatch):
+    """A call of Python's that took long would handle no signal meanwhile."""
+    monkeypatch.setattr(direct, "LARGEST", 1 << 10)
+    monkeypatch.setattr(direct, "LARGEST_UNLOCKED", 1 << 14)
+    x = np.linspace(-1.0, 1.0, 5_000)
+    function, entry = entry_of([X], [esat.cumsum(esat.sin(X))], x)
+    (found,) = (np.full(shape, 7, dtype) for dtype, shape in entry.outputs)
+    assert entry([x], [found]) == 0
+    np.testing.assert_array_equal(found, function(x))
+    calls = function._calls
+    assert direct.recipe_in_one_thread(calls.program, calls.table, (x.shape,)) is None
