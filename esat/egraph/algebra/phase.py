@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from esat.egraph.algebra.additions import Additions, UnnamedError
 from esat.egraph.algebra.axes.lengths import Symbols
 from esat.egraph.algebra.equal_forms.matrix_sums import Matrices, MatrixTerms
@@ -65,7 +67,8 @@ class Algebra:
     def extend(self, engine: AnyEngine) -> bool:
         """Tell an engine, whose terms are typed, what its rules do not see; whether there was anything."""
         found = fingerprints(read(engine, self._operators, self._facts), self._symbols)
-        offers = Offers(found, self._patterns)
+        roots = found.reading.class_of_term(np.array(self._terms.roots, np.int64))
+        offers = Offers(found, self._patterns, roots.tolist())
         additions = Additions(found, offers.forms, self._symbols.stored_of(found.reading))
         wording = Wording(found, offers.forms, self._terms)
         settled = self._merge(found, offers, additions, wording)

@@ -46,6 +46,37 @@ def two_increments(steps: int) -> esat.Graph:
     return esat.Graph([start, still], [place, speed])
 
 
+def wave(steps: int) -> esat.Graph:
+    before, now = first, second = [esat.tensor(name, dtype="float64", shape=(100,)) for name in ("u0", "u1")]
+    for _ in range(steps):
+        around = esat.concatenate([now[1:], now[:1]]) + esat.concatenate([now[-1:], now[:-1]])
+        before, now = now, 2 * now - before + 0.1 * (around - 2 * now)
+    return esat.Graph([first, second], [before, now])
+
+
+def heat_in_place(steps: int) -> esat.Graph:
+    value = start = esat.tensor("u", dtype="float64", shape=(100,))
+    for _ in range(steps):
+        change = 0.1 * (value[2:] - 2 * value[1:-1] + value[:-2])
+        value = esat.set_subtensor(value[1:-1], value[1:-1] + change)
+    return esat.Graph([start], [value])
+
+
+def gray_scott(steps: int) -> esat.Graph:
+    u, v = inputs = [esat.tensor(name, dtype="float64", shape=(32, 32)) for name in "uv"]
+    for _ in range(steps):
+        inner, eaten = u[1:-1, 1:-1], v[1:-1, 1:-1]
+        around_u, around_v = (
+            z[:-2, 1:-1] + z[1:-1, :-2] - 4 * z[1:-1, 1:-1] + z[1:-1, 2:] + z[2:, 1:-1] for z in (u, v)
+        )
+        reaction = inner * eaten**2
+        u, v = (
+            esat.inc_subtensor(inner, 0.16 * around_u - reaction + 0.06 * (1 - inner)),
+            esat.inc_subtensor(eaten, 0.08 * around_v + reaction - 0.12 * eaten),
+        )
+    return esat.Graph(inputs, [u, v])
+
+
 def work(graph: esat.Graph) -> tuple[int, int]:
     """E-nodes and matches of a saturation that ended by itself."""
     report = esat.compile(graph).report
@@ -55,7 +86,18 @@ def work(graph: esat.Graph) -> tuple[int, int]:
     return report.saturation.nodes, sum(one.matches for one in report.saturation.rules)
 
 
-@pytest.mark.parametrize(("program", "steps"), [(chain, 50), (recurrence, 15), (layers, 6)])
+PROGRAMS = [
+    (chain, 50),
+    (recurrence, 15),
+    (layers, 6),
+    (wave, 20),
+    (two_increments, 20),
+    (heat_in_place, 20),
+    (gray_scott, 10),
+]
+
+
+@pytest.mark.parametrize(("program", "steps"), PROGRAMS)
 def test_work_is_in_proportion_to_the_program(program: Callable[[int], esat.Graph], steps: int) -> None:
     for once, twice in zip(work(program(steps)), work(program(2 * steps)), strict=True):
         assert twice <= MOST_GROWTH * once

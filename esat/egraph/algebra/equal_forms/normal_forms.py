@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -36,16 +36,24 @@ class Forms:
     are the classes' places in the order of what they are. Atoms that are square roots of what is known not
     to be negative are in no form squared.
 
+    Parameters
+    ----------
+    found
+        The e-graph.
+    roots
+        Classes of a program's outputs.
+
     Attributes
     ----------
     squares
         The roots met so far, with what they are roots of.
     """
 
-    def __init__(self, found: Fingerprints) -> None:
-        self.found = found
+    def __init__(self, found: Fingerprints, roots: Collection[int]) -> None:
+        self.found, self._roots_of_program = found, roots
         self._forms: dict[int, Quotient] = {}
         self._operations: dict[int, int] = {}
+        self._own_operations: dict[int, int] = {}
         self.squares: dict[int, Polynomial] = {}
 
     @cached_property
@@ -87,6 +95,33 @@ class Forms:
         self.form(klass)
         return self._operations[klass]
 
+    def own_operations(self, klass: int) -> int:
+        """As :meth:`operations`, without those below what is computed anyway.
+
+        That are outputs, and operands of what is no ring operation: in ``v3 = v2 + f(u(v2))`` only one
+        addition is saved where ``v3`` has another form.
+        """
+        self.form(klass)
+        return self._own_operations[klass]
+
+    @cached_property
+    def _computed_anyway(self) -> frozenset[int]:
+        found = self.found
+        stack = [root for root in self._roots_of_program if root != UNKNOWN]
+        computed, reached = set(stack), set(stack)
+        while stack:
+            node = found.chosen_list[stack.pop()]
+            if node == UNKNOWN:
+                continue
+            operands = found.reading.operands_of(node)
+            if not found.is_ring(node):
+                computed.update(operands)
+            elif found.code_list[node] == FILL:
+                operands = operands[1:]
+            stack += set(operands) - reached
+            reached.update(operands)
+        return frozenset(computed)
+
     def _settle(self, klass: int, node: int) -> None:
         try:
             form = self._combined(klass, node)
@@ -99,7 +134,8 @@ class Forms:
             if radicand.below == ONE:
                 self.squares[self.found.rank[klass]] = radicand.above
         self._forms[klass] = of_atom(self.found.rank[klass]) if form is None else form
-        self._operations[klass] = 0 if form is None else self._counted(node)
+        self._operations[klass] = 0 if form is None else self._counted(node, self._operations.__getitem__)
+        self._own_operations[klass] = 0 if form is None else self._counted(node, self._own_operations_below)
 
     @cached_property
     def _roots(self) -> frozenset[int]:
@@ -145,7 +181,10 @@ class Forms:
         nodes, chosen = self.found.coded.nodes, self.found.chosen
         return bool(nodes.divides[node]) or any(is_quotient(nodes, chosen, factor) for factor in factors)
 
-    def _counted(self, node: int) -> int:
+    def _own_operations_below(self, operand: int) -> int:
+        return 0 if operand in self._computed_anyway else self._own_operations[operand]
+
+    def _counted(self, node: int, operations: Callable[[int], int]) -> int:
         found = self.found
         code = found.code_list[node]
         if found.coded.is_constant[found.reading.class_of[node]]:
@@ -153,11 +192,11 @@ class Forms:
         operands = found.reading.operands_of(node)
         number = found.number_list[node]
         if code == FILL:
-            return self._operations[operands[1]]
+            return operations(operands[1])
         if code == POWER:
             own = power_operations(abs(number)) + (number < 0) if number else 0
-            return own + self._operations[operands[0]]
-        return sum(self._operations[operand] for operand in operands) + len(operands) - 1 + (number == 0)
+            return own + operations(operands[0])
+        return sum(map(operations, operands)) + len(operands) - 1 + (number == 0)
 
     def atoms(self, klass: int) -> set[int]:
         """Classes of all the atoms of a class's tree, those that cancel included."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations_with_replacement, islice, product
 
 import numpy as np
@@ -100,10 +100,12 @@ class Offers:
         The e-graph.
     patterns
         Forms that were found before; more are added.
+    roots
+        Classes of a program's outputs.
     """
 
-    def __init__(self, found: Fingerprints, patterns: Patterns) -> None:
-        self.found, self.forms, self._patterns = found, Forms(found), patterns
+    def __init__(self, found: Fingerprints, patterns: Patterns, roots: Collection[int]) -> None:
+        self.found, self.forms, self._patterns = found, Forms(found, roots), patterns
         self._divisors: dict[tuple[int, int], list[Divisor]] = {}
 
     def of(self, classes: Sequence[int]) -> Iterator[Offer]:
@@ -120,31 +122,34 @@ class Offers:
 
     def _of(self, klass: int) -> Iterator[Offer]:
         form = self.forms.form(klass)
-        before = self.forms.operations(klass) + self._roots_saved(klass, form)
-        if before > LONGEST_WRITTEN or before < len(atoms_of(*form)):
+        saved = self._roots_saved(klass, form)
+        before, own = (count(klass) + saved for count in (self.forms.operations, self.forms.own_operations))
+        if before > LONGEST_WRITTEN or own < len(atoms_of(*form)):
             return
         divisors = self._divisors_of(klass, form.above), self._divisors_of(klass, form.below)
         if any(divisors) or self.forms.squares:
-            yield from self._best(klass, form, before, divisors)
+            yield from self._best(klass, form, before, own, divisors)
             return
         like, names = outline(self.forms, klass)
         known = self._patterns.get(like)
         if known is None:
             places = {name: place for place, name in enumerate(names)}
-            best = self._best(klass, form, before, divisors)
+            best = self._best(klass, form, before, before, divisors)
             known = self._patterns[like] = tuple(
                 TreePattern(expressions.renamed(offer.expression, places), before, offer.after)
                 for offer in best
             )
         for pattern in known:
-            expression = expressions.renamed(pattern.expression, names)
-            yield Offer(klass, expression, before, pattern.after, pattern)
+            if pattern.after < own:
+                expression = expressions.renamed(pattern.expression, names)
+                yield Offer(klass, expression, before, pattern.after, pattern)
 
-    def _best(self, klass: int, form: Quotient, before: int, divisors: Divisors) -> list[Offer]:
+    def _best(self, klass: int, form: Quotient, before: int, limit: int, divisors: Divisors) -> list[Offer]:
+        """The best forms of fewer operations than a limit."""
         offered: list[Offer] = []
         for expression in self._written(form, divisors):
             after = expressions.operations(expression, self._operations)
-            if after < before and rank_free(expression, self.found.rank[klass]):
+            if after < limit and rank_free(expression, self.found.rank[klass]):
                 offered.append(Offer(klass, expression, before, after))
         offered.sort(key=lambda offer: offer.after)
         return list(islice((offer for offer in offered if self._is_right(offer, form)), _FORMS_OFFERED))
