@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, o
 
 import numpy as np
 
+from esat.base.readable_methods import readable
 from esat.errors import CallError, InputError, OptimizerError
 from esat.frontend.tracing.trace import SizesAsked, ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
@@ -412,6 +413,7 @@ class Jitted(Generic[P, R]):
         """The source of the program that was compiled last."""
         return str(self.latest.source())
 
+    @readable
     def explain(self, limit: int = 3, share: float = 0.01) -> Any:
         """Why the program that was compiled last is what it is, as by ``Executable.explain``; and which of
         its loops became one op, or why they were unrolled."""

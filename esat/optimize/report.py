@@ -135,6 +135,10 @@ class OptimizationReport:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return OptimizationReport, tuple({**values, "resizing": None, "reasons": None}.values())
 
+    def __call__(self) -> OptimizationReport:
+        """The report itself, for those who call ``f.report()``."""
+        return self
+
     def explain(self, limit: int = 3, share: float = SHARE) -> Explanation:
         """The parts of the program with the best forms that lost, and what these would have cost.
 

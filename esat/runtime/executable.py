@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checka
 import numpy as np
 
 from esat.base.interrupts import is_from_handler
+from esat.base.readable_methods import readable
 from esat.errors import CallError, EsatError, InputError, OptimizerError
 from esat.graph.calls.arguments import flag_of
 
@@ -292,6 +293,7 @@ class Executable:
 
         return listing(self._calls)
 
+    @readable
     def explain(self, limit: int = 3, share: float = 0.01) -> Any:
         """Why the program is what it is: for each part, up to ``limit`` forms that lost, and by how much.
 

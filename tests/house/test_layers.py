@@ -24,6 +24,7 @@ ORDER = (
     "base.progress",
     "base.forks",
     "base.collection",
+    "base.readable_methods",
     "graph",
     "ops",
     "rules",
