@@ -67,16 +67,12 @@ class RepeatedSearch:
         OptimizerError
             As :attr:`provenance`.
         """
-        from esat.egraph.preparation.prepare import prepared
+        from esat.egraph.preparation.prepare import as_written
         from esat.egraph.reasons.unproven import left_sides
 
         engine = self._engine()
         provenance = _provenance(engine)
-        modules = prepared(self.program).modules
-        own = [
-            one for one in modules if one.rule is not None and rule in (one.rule.name, one.rule.report_name)
-        ]
-        return provenance, left_sides(engine, own)
+        return provenance, left_sides(engine, as_written(self.program, rule))
 
     def _engine(self) -> MatchingEngine:
         # The engine, which a program without questions does without where its e-graph is on disk.

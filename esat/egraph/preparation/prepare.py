@@ -37,7 +37,8 @@ from esat.engine.matching_engine import MatchingEngine
 from esat.engine.vocabulary import UnknownFormError
 from esat.ops.elementwise.records.facts import FINITE
 from esat.rules.language.database import RuleSelection, is_of_package
-from esat.rules.language.reader import head_of
+from esat.rules.language.reader import Form, head_of
+from esat.rules.language.rule_signature import Signature
 
 EXPANDING_FUEL = 400
 """Matches an expanding rule (distribution, say) may have in one round."""
@@ -264,16 +265,36 @@ def _compiled(program: RuleProgram) -> CompiledRules:
 def _compile(
     program: RuleProgram, selection: RuleSelection, known: CompiledRules | None = None
 ) -> CompiledRules:
-    operators = {**program.signature.operators, **FACT_OPERATORS}
-    declarations = tuple(form for file in selection.files for form in file.declarations)
     return compile_rules(
         selection.rules,
-        operators,
+        _operators(program),
         exact_only=program.strict,
-        declarations=declarations,
+        declarations=_declarations(selection),
         wide=program.users_rules,
         known=known,
     )
+
+
+def _operators(program: RuleProgram) -> Signature:
+    return {**program.signature.operators, **FACT_OPERATORS}
+
+
+def _declarations(selection: RuleSelection) -> tuple[Form, ...]:
+    return tuple(form for file in selection.files for form in file.declarations)
+
+
+def as_written(program: RuleProgram, rule: str) -> tuple[Module, ...]:
+    """One rule, or what a local optimizer's name stands for, compiled to match pairs of operands."""
+    selection = program.selection
+    own = [one for one in selection.rules if rule in (one.name, one.report_name)]
+    compiled = compile_rules(
+        own,
+        _operators(program),
+        exact_only=program.strict,
+        declarations=_declarations(selection),
+        in_bulk=False,
+    )
+    return modules_of((), compiled.chunks)
 
 
 def _asks_what_is_finite(program: RuleProgram) -> bool:

@@ -10,21 +10,17 @@ from typing import NamedTuple
 
 from esat.egraph.analyses.facts import FACT_OPERATORS
 from esat.egraph.preparation.modules import Module
-from esat.egraph.preparation.rule_compiler.rule_compilation import RULESET_PREFIX
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.queries import RuleQuery
 from esat.engine.vocabulary import UnknownFormError, Vocabulary, forms_of
 from esat.rules.language.macros import CONDITIONS, condition_meant
 from esat.rules.language.reader import Sexp, is_number, show
-from esat.rules.language.rule import Rule
 
 _RULES = "why-not"
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "!="})
 _TYPE_FUNCTIONS = frozenset({"dt", "bp", "val"})
 _OWN = "%"
 """Marks variables that the compiler made."""
-_MAPPED = "holds/"
-"""Begins tables of what a rule asks of all elements of a sum or product."""
 
 
 class Unproven(NamedTuple):
@@ -65,15 +61,14 @@ def left_sides(engine: MatchingEngine, modules: Sequence[Module]) -> LeftSides:
     engine
         Holds it.
     modules
-        What the rule compiler made of the rule.
+        What the rule compiler made of the rule, to match pairs.
     """
     engine.reveal()
     engine.execute(f"(ruleset {_RULES})")
     questions = [
         question
         for number, module in enumerate(modules)
-        if module.rule is not None and module.ruleset.startswith(RULESET_PREFIX)
-        for question in _questions(engine.vocabulary, module.text, module.rule, number)
+        for question in _questions(engine.vocabulary, module.text, number)
     ]
     for question in questions:
         for text in question.texts:
@@ -109,15 +104,14 @@ class _Question(NamedTuple):
     conditions: tuple[tuple[_Condition, str], ...]
 
 
-def _questions(vocabulary: Vocabulary, text: str, rule: Rule, number: int) -> Iterator[_Question]:
+def _questions(vocabulary: Vocabulary, text: str, number: int) -> Iterator[_Question]:
     (form,) = forms_of(text)
     body = form[1]
     if form[0] != "rule" or isinstance(body, str):
         return
-    left_out = _collected(body)
-    conditions = [_Condition(fact, _told(fact, rule), _names(fact)) for fact in body if _is_condition(fact)]
+    conditions = [_Condition(fact, _told(fact), _names(fact)) for fact in body if _is_condition(fact)]
     forms = [condition.form for condition in conditions]
-    base = [fact for fact in body if fact not in forms and not _names(fact) & left_out]
+    base = [fact for fact in body if fact not in forms]
     try:
         sorts = RuleQuery.of(vocabulary, base).sorts
     except UnknownFormError:
@@ -157,8 +151,6 @@ def _is_condition(fact: Sexp) -> bool:
     if isinstance(fact, str):
         return False
     head = str(fact[0])
-    if head.startswith(_MAPPED):
-        return True
     if any(_OWN in name for name in _names(fact)):
         return False
     if head == "=" and len(fact) == 3:
@@ -168,28 +160,14 @@ def _is_condition(fact: Sexp) -> bool:
     return head in FACT_OPERATORS or head in _COMPARISONS
 
 
-def _collected(body: Sequence[Sexp]) -> frozenset[str]:
-    """Variables for the elements of which something holds that a rule asks of all."""
-    return frozenset(
-        name
-        for fact in body
-        if not isinstance(fact, str) and fact[0] == "=" and f'"{_MAPPED}' in show(fact)
-        for name in fact[1:]
-        if isinstance(name, str)
-    )
-
-
 def _names(fact: Sexp) -> frozenset[str]:
     if isinstance(fact, str):
         return frozenset({fact} if fact.startswith("?") else ())
     return frozenset[str]().union(*map(_names, fact[1:]))
 
 
-def _told(fact: Sexp, rule: Rule) -> str:
+def _told(fact: Sexp) -> str:
     """A condition as its rule has it, for a reader."""
-    if str(fact[0]).startswith(_MAPPED):
-        asked = [show(one) for one in rule.body if not isinstance(one, str) and one[0] in FACT_OPERATORS]
-        return " ".join(dict.fromkeys(asked)) or show(fact)
     for name, (arity, _) in CONDITIONS.items():
         for variable in sorted(_names(fact)) if arity == 1 else ():
             if condition_meant((name, variable)) == (fact,):

@@ -132,7 +132,8 @@ class SaturationReport:
 class RuleLog:
     """Adds up what rules did in runs.
 
-    The compiler turns one rule into several, called ``name``, ``name#1``, ...; they count as one.
+    The compiler turns one rule into several, called ``name``, ``name#1``, ...; they count as one. Rules that
+    only note what elements others could take, ``name#element0``, ..., count in the time.
 
     Attributes
     ----------
@@ -159,10 +160,13 @@ class RuleLog:
         for name, count in matches.items():
             rule = rule_name(name)
             before = found.get(rule, RuleStatistics(rule, 0, 0.0))
-            found[rule] = RuleStatistics(
-                rule, before.matches + count, before.seconds + seconds.get(name, 0.0)
-            )
+            own = 0 if name.partition("#")[2].startswith(HELPER) else count
+            found[rule] = RuleStatistics(rule, before.matches + own, before.seconds + seconds.get(name, 0.0))
         return tuple(sorted(found.values(), key=lambda rule: (-rule.matches, rule.name)))
+
+
+HELPER = "element"
+"""Begins what tells a rule that helps another from it."""
 
 
 def rule_name(name: str) -> str:

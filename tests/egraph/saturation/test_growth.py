@@ -77,6 +77,14 @@ def gray_scott(steps: int) -> esat.Graph:
     return esat.Graph(inputs, [u, v])
 
 
+def roots(factors: int) -> esat.Graph:
+    vectors = [esat.vector(f"x{factor}") for factor in range(factors)]
+    value = esat.sqrt(vectors[0] ** 2 + 1)
+    for vector in vectors[1:]:
+        value = value * esat.sqrt(vector**2 + 1)
+    return esat.Graph(vectors, [value, 1 / value])
+
+
 def work(graph: esat.Graph) -> tuple[int, int]:
     """E-nodes and matches of a saturation that ended by itself."""
     report = esat.compile(graph).report
@@ -94,6 +102,7 @@ PROGRAMS = [
     (two_increments, 20),
     (heat_in_place, 20),
     (gray_scott, 10),
+    (roots, 8),
 ]
 
 

@@ -49,8 +49,15 @@ def test_structure_of_a_matrix_that_is_not_known() -> None:
 def test_conditions_on_all_factors() -> None:
     told = fate(esat.log(X * Y), "log-mul")
     assert "never matched: its left side is in the program" in told
-    assert "  (positive x) (positive y), for x" in told.splitlines()
-    assert "  (positive x) (positive y), for y" in told.splitlines()
+    assert told.splitlines()[1:] == ["  (positive x), for x", "  (positive y), for y"]
+
+
+def test_conditions_on_some_of_many_factors() -> None:
+    told = fate(esat.sqrt(X) * esat.sqrt(esat.exp(Y)) * esat.sin(X), "sqrt-mul-sqrt")
+    assert told.splitlines()[1:] == ["  (nonnegative x), for x"]
+    assert fate(esat.sqrt(X) * esat.sin(X), "sqrt-mul-sqrt").endswith(
+        "no term of the program has its left side"
+    )
 
 
 def test_conditions_have_the_words_of_the_rule() -> None:

@@ -116,6 +116,7 @@ def _collected(
             ("=", stays, ("unstable-multiset-filter-not", function_value(has, *keys), multiset)),
             ("=", arguments, ("unstable-multiset-map", function_value(argument, *keys), found)),
             ("=", length_of(found), length_of(arguments)),
+            *([("=", length_of(found), length_of(("multiset-reset-counts", found)))] * conditions.distinct),
         ]
 
     floats: list[Sexp] = [(">=", ("dt", ROOT), "9")] if opposite and inner_family == PRODUCT else []

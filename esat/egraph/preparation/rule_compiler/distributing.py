@@ -58,7 +58,7 @@ def distribute(surface: SurfaceRule, variable: str, left: Sexp, right: Sexp) -> 
         return None
     conditions = conditions_of(surface, one, other, same_dtype=True)
     sorts = shared_sorts(surface, outer)
-    if conditions is None or sorts is None or not is_typed_as_written(surface):
+    if conditions is None or conditions.distinct or sorts is None or not is_typed_as_written(surface):
         return None
     bulk = Bulk()
     function = _mapped_function(surface, outer, sorts, bulk)
@@ -160,6 +160,8 @@ def conclude(surface: SurfaceRule, variable: str, left: Sexp, action: Sexp) -> B
     one, other = str(operands[0]), str(operands[1])
     conditions = conditions_of(surface, one, other, same_dtype=True)
     if conditions is None or not conditions.each or conditions.same_shape or conditions.same_dtype:
+        return None
+    if conditions.distinct:
         return None
     concluded = ("=", *action[1:]) if head_of(action) == "set" else action
     premises = {canonical(substitute(guard, {one: variable})) for guard in conditions.each}

@@ -43,12 +43,13 @@ class Bulk:
 
 @record(frozen=True)
 class OperandConditions:
-    """The guards of a rule that treats two operands alike."""
+    """The guards of a rule that treats two operands alike; whether they ask for two that differ."""
 
     each: tuple[Sexp, ...]
     shared: tuple[Sexp, ...]
     same_shape: bool
     same_dtype: bool
+    distinct: bool = False
 
 
 @record(frozen=True)
@@ -89,8 +90,11 @@ def conditions_of(
     shared: list[Sexp] = []
     same = {name: any(_equates(guard, name, one, other) for guard in surface.guards) for name in ("bp", "dt")}
     alike = {name for name, is_same in same.items() if is_same} | ({"dt"} if same_dtype else set())
+    distinct = {("!=", one, other), ("!=", other, one)}
     for guard in surface.guards:
         names = set(variables(guard))
+        if guard in distinct:
+            continue
         if {one, other} <= names:
             if not any(_equates(guard, name, one, other) for name in same):
                 return None
@@ -107,7 +111,8 @@ def conditions_of(
             return None
     if set(map(canonical, each)) != set(map(canonical, mirrored)):
         return None
-    return OperandConditions(tuple(each), tuple(shared), same["bp"], same["dt"])
+    is_distinct = not distinct.isdisjoint(surface.guards)
+    return OperandConditions(tuple(each), tuple(shared), same["bp"], same["dt"], is_distinct)
 
 
 def _reads_only(guard: Sexp, facts: Collection[str]) -> bool:

@@ -26,6 +26,7 @@ from esat.egraph.preparation.rule_compiler.scalar_factors import all_scalars, sc
 from esat.egraph.preparation.rule_compiler.signs import about_opposites, negated_variable
 from esat.egraph.preparation.rule_compiler.surface import SurfaceRule, prepare, simplify
 from esat.egraph.preparation.rule_compiler.variant import RuleVariant
+from esat.egraph.saturation.saturation_report import HELPER
 from esat.rules.language.macros import expand
 from esat.rules.language.reader import Form, Sexp, show
 from esat.rules.language.rule import Rule, RuleFile
@@ -56,6 +57,7 @@ def compile_rules(
     taken: Collection[str] = (),
     wide: Collection[str] | None = None,
     known: CompiledRules | None = None,
+    in_bulk: bool = True,
 ) -> CompiledRules:
     """Compile rules over binary constructors to rules over the n-ary e-graph.
 
@@ -77,6 +79,8 @@ def compile_rules(
         common; None: all. That takes time in every saturation.
     known
         What some of these very rules were compiled to before, alike but for further rules and declarations.
+    in_bulk
+        Compile homomorphisms to one map over all elements; otherwise they match pairs, as they are written.
 
     Errors
     ------
@@ -89,7 +93,7 @@ def compile_rules(
         rules = rules.rules
     rules = tuple(rules)
     signature = {**signature, **CORE, **declared_signature(declarations)}
-    compiler = _Compiler(signature, exact_only, taken, wide, known)
+    compiler = _Compiler(signature, exact_only, taken, wide, known, in_bulk)
     check([rule for rule in rules if not compiler.is_known(rule)], signature)
     for rule in rules:
         compiler.add(rule)
@@ -106,8 +110,9 @@ class _Compiler:
         taken: Collection[str],
         wide: Collection[str] | None,
         known: CompiledRules | None,
+        in_bulk: bool,
     ) -> None:
-        self.signature = signature
+        self.signature, self.in_bulk = signature, in_bulk
         self.wide = wide
         self.exact_only = exact_only
         self.taken = taken
@@ -173,12 +178,12 @@ class _Compiler:
                 self.expanding.setdefault(chunk.ruleset)
 
     def _add_extended(self, rule: Rule, surface: SurfaceRule) -> None:
-        bulk = bulk_rules(surface, RULESET_PREFIX + rule.ruleset)
+        bulk = bulk_rules(surface, RULESET_PREFIX + rule.ruleset) if self.in_bulk else None
         if bulk is not None:
             if bulk.declarations:
                 self.chunks.append(Chunk("\n".join(bulk.declarations), rule))
-            for index, (ruleset, helper) in enumerate(bulk.helpers, start=len(bulk.rules)):
-                self._emit(rule, [helper], ruleset, first=index)
+            for index, (ruleset, helper) in enumerate(bulk.helpers):
+                self._emit(rule, [helper], ruleset, first=index, part=HELPER)
             self._emit(rule, bulk.rules, self._ruleset(rule))
             return
         guarded = replace(with_type_guards(surface), negated=negated_variable(surface))
@@ -233,12 +238,13 @@ class _Compiler:
         ruleset: str,
         *,
         first: int = 0,
+        part: str = "",
     ) -> None:
         """Print the generated rules of one rule as a chunk."""
         forms: list[str] = []
         names: list[str] = []
         for index, (body, head) in enumerate(generated, start=first):
-            name = rule.name if index == 0 else f"{rule.name}#{index}"
+            name = f"{rule.name}#{part}{index}" if index or part else rule.name
             names.append(name)
             self.origins[name] = rule
             facts, actions = _printed(with_shared_parts([expand(form) for form in body])), _printed(head)
