@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import types
 
 from esat.errors import EsatError
 from esat.frontend.tracing.code.outside import is_users_file
-from esat.graph.calls.callers import is_own
-
-FULL = "full"
-"""The value of the environment variable ``ESAT_TRACEBACK`` that keeps all frames."""
+from esat.graph.calls.callers import hide_own_frames
 
 
 def shown(error: Exception, name: str) -> Exception:
@@ -31,9 +27,8 @@ def shown(error: Exception, name: str) -> Exception:
             error.args = (f"{error.args[0]}\n  {where}",)
         if where not in str(error):  # an AxisError has its text elsewhere
             error.add_note(where)
-    if os.environ.get("ESAT_TRACEBACK") == FULL:
-        return error
-    return error.with_traceback(_without_own(trace))
+    hide_own_frames(error)
+    return error
 
 
 def _users_place(trace: types.TracebackType | None) -> tuple[str, int] | None:
@@ -44,17 +39,4 @@ def _users_place(trace: types.TracebackType | None) -> tuple[str, int] | None:
         if is_users_file(file):
             found = file, trace.tb_lineno
         trace = trace.tb_next
-    return found
-
-
-def _without_own(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """A traceback without frames of esat's; all of it where no other is left, as for errors of calls."""
-    kept: list[types.TracebackType] = []
-    while trace is not None:
-        if not is_own(trace.tb_frame.f_code.co_filename):
-            kept.append(trace)
-        trace = trace.tb_next
-    found: types.TracebackType | None = None
-    for one in reversed(kept):
-        found = types.TracebackType(found, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return found

@@ -21,6 +21,7 @@ from esat.base.interrupts import is_from_handler
 from esat.base.readable_methods import readable
 from esat.errors import CallError, EsatError, InputError, OptimizerError
 from esat.graph.calls.arguments import flag_of
+from esat.graph.calls.callers import hide_own_frames
 
 if TYPE_CHECKING:
     from esat.graph import SharedVariable, Variable
@@ -144,6 +145,8 @@ class Executable:
             return self.entry(*arguments)  # type: ignore[no-any-return] # a cast is a call, here of all places
         except Exception as error:
             located = located_error(self, error)
+            if isinstance(error, EsatError):
+                hide_own_frames(error)
             if located is error:
                 raise
             raise located from error

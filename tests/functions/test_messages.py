@@ -48,6 +48,33 @@ def test_lines_are_named_and_own_frames_hidden(monkeypatch):
     assert len(traceback.extract_tb(raised.value.__traceback__)) > len(frames)
 
 
+def exclaimed(ask) -> list[str]:
+    """Files of the frames of the error that a call raises."""
+    with pytest.raises(EsatError) as raised:
+        ask()
+    return [frame.filename for frame in traceback.extract_tb(raised.value.__traceback__)]
+
+
+CALLS = {
+    "a rule": lambda: esat.compile(
+        esat.Graph([X], [esat.exp(X)]), rules='(rewrite (Exp x) (No x) :name "no")'
+    ),
+    "a mode": lambda: esat.compile(esat.Graph([X], [esat.exp(X)]), mode="fats_run"),
+    "an input": lambda: esat.Graph([X], [esat.vector("y")]),
+    "shapes": lambda: esat.add(esat.zeros(3), esat.zeros(4)),
+    "a call": lambda: esat.compile(esat.Graph([X], [X * 2]))(np.ones((2, 2))),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_own_frames_of_all_calls_are_hidden(call, monkeypatch) -> None:
+    files = exclaimed(CALLS[call])
+    assert files[-1] == __file__
+    assert not any(file.startswith((PACKAGE, "<esat")) for file in files)
+    monkeypatch.setenv("ESAT_TRACEBACK", "full")
+    assert any(file.startswith(PACKAGE) for file in exclaimed(CALLS[call]))
+
+
 LINES = {
     "an index": lambda x: x[5],
     "an axis": lambda x: x.sum(axis=2),

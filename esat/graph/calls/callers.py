@@ -7,13 +7,16 @@ import os
 import sys
 import sysconfig
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 
 from esat.errors import CallLine, UserLine
 from esat.graph.scoped import Block, Scoped
 
 PACKAGE = str(Path(__file__).resolve().parents[2])
 
+
+FULL = "full"
+"""The value of the environment variable ``ESAT_TRACEBACK`` that keeps all frames."""
 
 GENERATED = "<esat "
 """How names of files begin that stand for text that the package wrote."""
@@ -25,6 +28,22 @@ _TRACING = (os.path.join(PACKAGE, "frontend", "tracing"), os.path.join(PACKAGE, 
 def is_own(file: str) -> bool:
     """Whether a file of code is one of the package's, or text that it wrote."""
     return file.startswith(_OWN)
+
+
+def hide_own_frames(error: BaseException) -> None:
+    """Leave frames of esat's out of an error's traceback, unless ``ESAT_TRACEBACK`` is ``full``."""
+    if os.environ.get("ESAT_TRACEBACK") == FULL:
+        return
+    kept: list[TracebackType] = []
+    trace = error.__traceback__
+    while trace is not None:
+        if not is_own(trace.tb_frame.f_code.co_filename):
+            kept.append(trace)
+        trace = trace.tb_next
+    found: TracebackType | None = None
+    for one in reversed(kept):
+        found = TracebackType(found, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    error.__traceback__ = found
 
 
 def user_line() -> UserLine | None:

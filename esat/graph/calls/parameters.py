@@ -18,7 +18,7 @@ import numpy as np
 
 from esat.base.interrupts import is_from_handler, is_from_outside
 from esat.errors import CallError, EsatError, ParameterError, describe
-from esat.graph.calls.callers import is_own, user_line
+from esat.graph.calls.callers import hide_own_frames, is_own, user_line
 from esat.graph.tracing import current_adapter
 from esat.graph.variables import Variable
 
@@ -103,7 +103,9 @@ def _checked(function: FunctionType, shown: str = "") -> Callable[..., Any]:
             if adapter is not None and not is_own(sys._getframe(1).f_code.co_filename):
                 return adapter(function, arguments, keywords)
             return function(*arguments, **keywords)
-        except EsatError:
+        except EsatError as error:
+            if not is_own(sys._getframe(1).f_code.co_filename):
+                hide_own_frames(error)
             raise
         except _FOREIGN as error:
             trace = error.__traceback__
