@@ -31,6 +31,18 @@ CASES = {
     "an inverse of a factor": (esat.linalg.inv(lower), "lower_triangular"),
     "a diagonal": (esat.diag(v) * 3.0, "diagonal"),
     "diagonals": (esat.diag(v) @ definite, "diagonal"),
+    "columns": (esat.linalg.qr(a)[0], "orthonormal_columns"),
+    "a right factor": (esat.linalg.qr(a)[1], "upper_triangular"),
+    "all columns": (esat.linalg.qr(a, mode="complete")[0], "orthogonal"),
+    "a permutation": (esat.linalg.lu(a)[0], "permutation"),
+    "a left factor": (esat.linalg.lu(a)[1], "lower_triangular"),
+    "eigenvectors": (esat.linalg.eigh(a @ a.T)[1], "orthogonal"),
+    "singular vectors": (esat.linalg.svd(a)[2], "orthogonal"),
+    "a triangle": (esat.tril(a), "lower_triangular"),
+    "a sum with the transpose": (a + a.T, "symmetric"),
+    "a weighted product": (a.T @ (esat.exp(v)[:, None] * a), "positive_semidefinite"),
+    "a filled one": (esat.full_like(definite, 2.0), "square"),
+    "a chosen one": (esat.where(a > 0, definite, a), "square"),
     "an identity": (esat.eye(v.shape[0]), "permutation"),
 }
 NOTHING = {
@@ -54,6 +66,8 @@ def holds(fact, value):
         "upper_triangular": lambda: not np.tril(value, -1).any(),
         "symmetric": lambda: np.allclose(value, value.T),
         "permutation": lambda: np.array_equal(value @ value.T, np.eye(len(value))),
+        "orthogonal": lambda: np.allclose(value.T @ value, np.eye(len(value))) and holds("square", value),
+        "orthonormal_columns": lambda: np.allclose(value.T @ value, np.eye(value.shape[1])),
         "square": lambda: value.shape[0] == value.shape[1],
     }[fact]()
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
 from esat.classic.rules.graph_terms import Literal
-from esat.classic.rules.matrix_facts import has_structure
 from esat.egraph.analyses.facts import lossless
 from esat.egraph.analyses.known import has_fact, is_exponential, overflows, vanishes
 from esat.egraph.analyses.structure import RELATIONS
@@ -62,10 +61,21 @@ class Unknown(Exception):  # noqa: N818 - a condition that cannot be decided is 
 
 
 class Conditions:
-    """Evaluates literals, type functions and facts under bindings of rule variables."""
+    """Evaluates literals, type functions and facts under bindings of rule variables.
 
-    def __init__(self, signature: Signature) -> None:
+    Parameters
+    ----------
+    signature
+        Constructors of the term language.
+    has_structure
+        Whether a fact about matrices is known of a Variable.
+    """
+
+    def __init__(
+        self, signature: Signature, has_structure: Callable[[Variable, str], bool] = lambda *_: False
+    ) -> None:
         self.operators = signature.operators
+        self.has_structure = has_structure
         self._readings: dict[Sexp, Reading] = {}
 
     # ---- expressions
@@ -158,7 +168,7 @@ class Conditions:
             return isinstance(variable, Variable) and _RANGES[name](variable)
         if name in RELATIONS:
             variable = bindings.get(str(operands[0]))
-            return isinstance(variable, Variable) and has_structure(variable, name)
+            return isinstance(variable, Variable) and self.has_structure(variable, name)
         numbers = [int(self.literal(operand, bindings)) for operand in operands]
         if name == "lossless":
             return lossless(DTYPES[numbers[0]], DTYPES[numbers[1]])

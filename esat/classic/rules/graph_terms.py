@@ -27,6 +27,8 @@ from esat.ops.reduction import Reduction
 from esat.rules.language.macros import permutation_word
 
 Literal = int | float
+Term = tuple[str, Sequence[Variable], tuple[Parameter, ...]]
+"""Constructor, operands, parameters."""
 
 
 def same(left: Variable, right: Variable) -> bool:
@@ -40,8 +42,8 @@ def same(left: Variable, right: Variable) -> bool:
     return False
 
 
-def view(variable: Variable) -> tuple[str, Sequence[Variable], tuple[Parameter, ...]] | None:
-    """A Variable as a term: constructor, operands, parameters; None for one that rules cannot look into."""
+def view(variable: Variable) -> Term | None:
+    """A Variable as a term; None for one that rules cannot look into."""
     variable = bare(variable)
     if isinstance(variable, Constant):
         value = uniform_value(variable.data) if is_tensor(variable) and variable.data.size == 1 else None
@@ -65,7 +67,7 @@ def kept_order(reduction: Reduction, kept: Variable) -> tuple[int, ...]:
     return tuple(axis for axis in range(kept.tensor_type.ndim) if axis not in reduction.axes)
 
 
-def node_view(node: Apply) -> tuple[str, Sequence[Variable], tuple[Parameter, ...]] | None:
+def node_view(node: Apply) -> Term | None:
     """A node as a term, whatever it has of outputs."""
     form = term_of(node, [broadcast_of(operand) for operand in node.inputs])
     if form is not None:

@@ -12,28 +12,19 @@ from functools import cached_property
 
 from esat.classic.optimizers.local import LocalOptimizer, Tracked, Transformed
 from esat.classic.rules.conditions import Conditions, Unknown, Value
-from esat.classic.rules.graph_terms import (
-    built,
-    fitted,
-    is_one_of_several,
-    is_tensor,
-    kept_order,
-    node_view,
-    same,
-    view,
-)
+from esat.classic.rules.graph_terms import built, fitted, is_tensor, kept_order
+from esat.classic.rules.matrix_facts import has_structure
+from esat.classic.rules.term_matcher import Bindings, Matcher
 from esat.egraph.analyses.uniform import bare, broadcast_of
 from esat.egraph.language.named_ops import NamedOp, named_ops, op_name
-from esat.egraph.language.op_parameters import Parameter, matches_parameter, parameter_of
+from esat.egraph.language.op_parameters import Parameter, parameter_of
 from esat.egraph.language.signature import Signature
 from esat.egraph.language.terms import SCALAR
 from esat.errors import EsatError, EsatWarning
 from esat.graph import Apply, Op, TensorType, Variable
-from esat.graph.identity import place_of
-from esat.graph.registry import op_constructed, registered_ops
+from esat.graph.registry import op_constructed
 from esat.graph.sparse_type import SparseType
 from esat.ops.arrays.dimshuffle import dimshuffle
-from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.reduction import Reduction
 from esat.rules.language.macros import expand
 from esat.rules.language.reader import Sexp, show
@@ -55,10 +46,7 @@ class RuleContext:
     def __init__(self, signature: Signature, added: Collection[str] = ()) -> None:
         self.signature = signature
         self.added = added
-        self.conditions = Conditions(signature)
-        self.commutative = frozenset(
-            op.constructor for op in registered_ops() if isinstance(op, Elementwise) and op.facts.commutative
-        )
+        self.conditions = Conditions(signature, has_structure)
 
     @cached_property
     def named(self) -> Mapping[str, NamedOp]:
@@ -73,7 +61,7 @@ class RuleContext:
         warnings.warn(f"the rule is not used here: {error}", EsatWarning, stacklevel=2)
 
 
-class RuleRewriter(LocalOptimizer):
+class RuleRewriter(Matcher, LocalOptimizer):
     """Replaces what matches a rule's left side by its right side.
 
     Parameters
@@ -86,6 +74,7 @@ class RuleRewriter(LocalOptimizer):
         replacement = replacement_of(rule)
         if replacement is None:
             raise rule.error("it replaces no term by another one")
+        super().__init__(context.conditions)
         self.rule = rule
         self.name = rule.name
         self.context = context
@@ -136,94 +125,12 @@ class RuleRewriter(LocalOptimizer):
 
     # ---- matching
 
-    def matches(self, variable: Variable) -> Iterator[dict[str, Value]]:
+    def matches(self, variable: Variable) -> Iterator[Bindings]:
         """Bindings under which the left side is this Variable and all conditions hold."""
-        for bindings in self._match(self.pattern, variable, {self.root: variable}):
-            yield from self._conditions(0, bindings)
+        for bindings in self.match(self.pattern, variable, {self.root: variable}):
+            yield from self.under(self.conditions, bindings)
 
-    def _conditions(self, position: int, bindings: dict[str, Value]) -> Iterator[dict[str, Value]]:
-        if position == len(self.conditions):
-            yield bindings
-            return
-        condition = self.conditions[position]
-        located = _term_condition(condition, bindings)
-        if located is not None:
-            for extended in self._match(located[1], located[0], bindings):
-                yield from self._conditions(position + 1, extended)
-            return
-        extended = dict(bindings)
-        if self.context.conditions.holds(condition, extended):
-            yield from self._conditions(position + 1, extended)
-
-    def _match(
-        self, pattern: Sexp, variable: Variable, bindings: dict[str, Value]
-    ) -> Iterator[dict[str, Value]]:
-        if isinstance(pattern, str):
-            known = bindings.get(pattern)
-            if known is None or pattern == "_":
-                yield {**bindings, pattern: variable}
-            elif isinstance(known, Variable) and same(known, variable):
-                yield bindings
-            return
-        if pattern[0] == "Output" and is_one_of_several(variable):
-            yield from self._match_output(pattern, variable, bindings)
-            return
-        term = view(variable)
-        if term is None:
-            self._require_known(pattern, variable)
-        if term is None or term[0] != pattern[0] or len(term[1]) + len(term[2]) != len(pattern) - 1:
-            return
-        constructor, operands, literals = term
-        count = len(operands)
-        with_literals = self._match_literals(pattern[1 + count :], literals, bindings)
-        if with_literals is None:
-            return
-        parts = pattern[1 : 1 + count]
-        yield from self._match_all(parts, operands, with_literals)
-        if constructor in self.context.commutative and count == 2:
-            yield from self._match_all(parts, operands[::-1], with_literals)
-
-    def _match_output(
-        self, pattern: tuple[Sexp, ...], variable: Variable, bindings: dict[str, Value]
-    ) -> Iterator[dict[str, Value]]:
-        """One of the results of a node with several."""
-        whole, place = pattern[1:]
-        node = variable.owner
-        assert node is not None
-        bound = self._match_literals([place], [place_of(variable, node.outputs)], bindings)
-        term = node_view(node)
-        if bound is None or term is None or isinstance(whole, str) or whole[0] != term[0]:
-            return
-        _, operands, literals = term
-        if len(whole) - 1 == len(operands) + len(literals):
-            first = 1 + len(operands)
-            with_literals = self._match_literals(whole[first:], literals, bound)
-            if with_literals is not None:
-                yield from self._match_all(whole[1:first], operands, with_literals)
-
-    def _match_all(
-        self, patterns: Sequence[Sexp], operands: Sequence[Variable], bindings: dict[str, Value]
-    ) -> Iterator[dict[str, Value]]:
-        if not patterns:
-            yield bindings
-            return
-        for extended in self._match(patterns[0], operands[0], bindings):
-            yield from self._match_all(patterns[1:], operands[1:], extended)
-
-    def _match_literals(
-        self, patterns: Sequence[Sexp], literals: Sequence[Parameter], bindings: dict[str, Value]
-    ) -> dict[str, Value] | None:
-        extended = dict(bindings)
-        try:
-            fits = all(
-                matches_parameter(pattern, literal, extended, self.context.conditions.literal)
-                for pattern, literal in zip(patterns, literals, strict=True)
-            )
-        except Unknown:
-            return None
-        return extended if fits else None
-
-    def _require_known(self, pattern: tuple[Sexp, ...], variable: Variable) -> None:
+    def require_known(self, pattern: tuple[Sexp, ...], variable: Variable) -> None:
         """Raise RuleError where the rule names an op that rules cannot look into."""
         op = None if variable.owner is None else variable.owner.op
         if op is not None and op.constructor == pattern[0]:
@@ -294,13 +201,3 @@ class RuleRewriter(LocalOptimizer):
             return
         types = ", ".join(str(operand.type) for operand in operands)
         self.context.complain(self.rule, f"it makes {show(term)} of {types}: {error}")
-
-
-def _term_condition(condition: Sexp, bindings: dict[str, Value]) -> tuple[Variable, tuple[Sexp, ...]] | None:
-    """For ``(= x (Op ...))`` with a bound ``x``: its Variable and the term."""
-    if isinstance(condition, tuple) and condition[0] == "=" and len(condition) == 3:
-        for name, term in (condition[1:], condition[:0:-1]):
-            value = bindings.get(name) if isinstance(name, str) else None
-            if isinstance(value, Variable) and isinstance(term, tuple) and str(term[0])[0].isupper():
-                return value, term
-    return None

@@ -1,24 +1,8 @@
 """What may be known of a value: structure of matrices, and signs of numbers.
 
 The structure of a matrix is a pattern: of zeros, or of elements that are equal. It is stated of the last
-two axes of an array, of each matrix in a batch.
-
-=========================== ==============================================================================
-fact                        of every matrix ``a``
-=========================== ==============================================================================
-``diagonal``                zero outside the diagonal
-``lower_triangular``        zero above the diagonal
-``upper_triangular``        zero below the diagonal
-``tridiagonal``             zero but for the diagonal and the two beside it
-``full_lower_triangle``     nowhere zero below the diagonal and on it: a mask that leaves the lower triangle
-``symmetric``               square, equal to its transpose (not conjugated)
-``positive_definite``       real, symmetric, all eigenvalues positive
-``positive_semidefinite``   real, symmetric, no eigenvalue negative
-``orthogonal``              real, square, ``a.T @ a`` is the identity
-``orthonormal_columns``     real, ``a.T @ a`` is the identity
-``permutation``             a permutation of the rows of the identity
-``square``                  as many rows as columns
-=========================== ==============================================================================
+two axes of an array, of each matrix in a batch. Each has one record in :data:`RECORDS`: what it means, and
+what follows from it.
 
 They hold over the real numbers: rounding may disturb the equal elements of a symmetric matrix that was
 computed, and infinities and NaN the zeros of a product (``0 * inf`` is NaN).
@@ -26,23 +10,221 @@ computed, and infinities and NaN the zeros of a product (``0 * inf`` is NaN).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from esat.base.records import record
 
-ZERO_PATTERNS = ("diagonal", "lower_triangular", "upper_triangular", "tridiagonal")
-"""Facts about zeros alone, of rectangular matrices, too."""
-REAL_STRUCTURES = ("positive_definite", "positive_semidefinite", "orthogonal", "orthonormal_columns")
-"""Facts that are stated of real floating dtypes only."""
-STRUCTURES = (*ZERO_PATTERNS, "full_lower_triangle", "symmetric", *REAL_STRUCTURES, "permutation", "square")
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+@record(frozen=True)
+class Structure:
+    """One fact about matrices.
+
+    The rules of ``esat/egraph/analyses/structure.egg`` are written for all facts that an op keeps. What else
+    follows from how a matrix is made is written there.
+
+    Attributes
+    ----------
+    name
+        What :func:`esat.assume` calls it; rules write hyphens for underscores.
+    holds
+        Whether it is true of an array that is not empty, and square if the fact implies it; a float is given
+        within which elements of rounded matrices count as equal.
+    sample
+        A matrix that has it, made of a square one, where it is to have these facts, too.
+    pattern
+        For facts about zeros alone: where elements need not be zero, by how far they are above the diagonal.
+    implies
+        What has it, has these, too.
+    kept_by
+        Which ops on matrices that have it make others that do: ``cast``, ``transpose``, ``inverse``,
+        ``product`` (of two), ``sum`` (and difference), ``multiple`` (by any number) and ``congruence``
+        (``b @ a @ b.T``).
+    transposed
+        What the transpose of a matrix with it has instead.
+    is_real
+        Whether it is stated of real floating dtypes only.
+    """
+
+    name: str
+    holds: Callable[[Array, float], bool]
+    sample: Callable[[Array, Collection[str]], Array] | None = None
+    pattern: Callable[[Array], Mask] | None = None
+    implies: tuple[str, ...] = ()
+    kept_by: tuple[str, ...] = ()
+    transposed: str = ""
+    is_real: bool = False
+
+
+def _zeros(
+    name: str,
+    pattern: Callable[[Array], Mask],
+    *kept_by: str,
+    implies: tuple[str, ...] = (),
+    transposed: str = "",
+) -> Structure:
+    """A fact about zeros alone."""
+
+    def has_zeros(array: Array, tolerance: float) -> bool:
+        return not array[..., ~pattern(_above_diagonal(*array.shape[-2:]))].any()
+
+    return Structure(name, has_zeros, None, pattern, implies, ("cast", "sum", *kept_by), transposed)
+
+
+def _above_diagonal(rows: int, columns: int) -> Array:
+    """int: how far each element is above the diagonal."""
+    return np.asarray(np.arange(columns)[None, :] - np.arange(rows)[:, None])
+
+
+def _is_everywhere_below(array: Array, tolerance: float) -> bool:
+    return bool(array[..., _above_diagonal(*array.shape[-2:]) <= 0].all())
+
+
+def _is_permutation(array: Array, tolerance: float) -> bool:
+    ones = array == 1
+    counted = ones.sum(-1), ones.sum(-2)
+    return bool(np.all(ones | (array == 0)) and all(np.all(count == 1) for count in counted))
+
+
+def _is_orthonormal(array: Array, tolerance: float) -> bool:
+    rows, columns = array.shape[-2:]
+    if columns > rows:
+        return False  # however coarsely its elements are rounded
+    gram = np.swapaxes(array, -1, -2) @ array
+    return bool(np.all(np.abs(gram - np.eye(columns)) <= tolerance))
+
+
+def _largest(array: Array) -> float:
+    return float(np.max(np.abs(array), initial=0.0, where=np.isfinite(array)))
+
+
+def _is_symmetric(array: Array, tolerance: float) -> bool:
+    transposed, allowed = np.swapaxes(array, -1, -2), tolerance * _largest(array)
+    return np.allclose(array, transposed, rtol=0.0, atol=allowed, equal_nan=True)
+
+
+def _has_eigenvalues(array: Array, tolerance: float, positive: bool) -> bool:
+    """Whether it is symmetric, and all eigenvalues are positive, or at least not negative."""
+    if not _is_symmetric(array, tolerance) or not np.all(np.isfinite(array)):
+        return False
+    smallest = float(np.linalg.eigvalsh(array.astype(np.float64)).min())
+    return smallest > 0.0 if positive else smallest >= -tolerance * _largest(array)
+
+
+def _definite(array: Array, wanted: Collection[str]) -> Array:
+    size, transposed = array.shape[-1], np.swapaxes(array, -1, -2)
+    if set(ZERO_PATTERNS) & set(wanted):
+        # Dominant on its diagonal, so that what the pattern leaves of it is positive definite as well.
+        dominant = 2 * size * (np.abs(array).max(axis=(-2, -1), keepdims=True) + 1)
+        return np.asarray((array + transposed) / 2 + dominant * np.eye(size)).astype(array.dtype)
+    return np.asarray(array @ transposed + np.eye(size)).astype(array.dtype)
+
+
+def _orthogonal(array: Array, wanted: Collection[str]) -> Array:
+    diagonal = {"diagonal", "lower_triangular", "upper_triangular"} & set(wanted)
+    return _orthogonal_factor(np.eye(array.shape[-1], dtype=array.dtype) if diagonal else array)
+
+
+def _orthogonal_factor(array: Array) -> Array:
+    finite = np.where(np.isfinite(array), array, 0.0)
+    return np.asarray(np.linalg.qr(finite.astype(np.float64))[0]).astype(array.dtype)
+
+
+def _permutation(array: Array, wanted: Collection[str]) -> Array:
+    order = np.argsort(np.argsort(array[..., 0], axis=-1, kind="stable"), axis=-1)
+    return np.asarray(np.eye(array.shape[-1], dtype=array.dtype)[order])
+
+
+_LINEAR = ("cast", "transpose", "sum", "multiple", "congruence")
+_KEPT = ("transpose", "inverse", "product")
+
+RECORDS = {
+    structure.name: structure
+    for structure in (
+        # zero outside the diagonal
+        _zeros(
+            "diagonal",
+            lambda above: above == 0,
+            implies=("lower_triangular", "upper_triangular", "tridiagonal"),
+        ),
+        # zero above the diagonal
+        _zeros(
+            "lower_triangular", lambda above: above <= 0, "inverse", "product", transposed="upper_triangular"
+        ),
+        # zero below the diagonal
+        _zeros(
+            "upper_triangular", lambda above: above >= 0, "inverse", "product", transposed="lower_triangular"
+        ),
+        # zero but for the diagonal and the two beside it
+        _zeros("tridiagonal", lambda above: np.abs(above) <= 1, "transpose"),
+        # nowhere zero below the diagonal and on it: a mask that leaves the lower triangle
+        Structure("full_lower_triangle", _is_everywhere_below),
+        # square, equal to its transpose (not conjugated)
+        Structure(
+            "symmetric",
+            _is_symmetric,
+            lambda array, wanted: array + np.swapaxes(array, -1, -2),
+            implies=("square",),
+            kept_by=(*_LINEAR, "inverse"),
+        ),
+        # real, symmetric, all eigenvalues positive
+        Structure(
+            "positive_definite",
+            lambda array, tolerance: _has_eigenvalues(array, tolerance, positive=True),
+            _definite,
+            implies=("positive_semidefinite",),
+            kept_by=("inverse",),
+            is_real=True,
+        ),
+        # real, symmetric, no eigenvalue negative
+        Structure(
+            "positive_semidefinite",
+            lambda array, tolerance: _has_eigenvalues(array, tolerance, positive=False),
+            _definite,
+            implies=("symmetric",),
+            kept_by=("congruence",),
+            is_real=True,
+        ),
+        # real, square, `a.T @ a` is the identity
+        Structure(
+            "orthogonal",
+            _is_orthonormal,
+            _orthogonal,
+            implies=("orthonormal_columns", "square"),
+            kept_by=_KEPT,
+            is_real=True,
+        ),
+        # real, `a.T @ a` is the identity
+        Structure("orthonormal_columns", _is_orthonormal, _orthogonal, kept_by=("product",), is_real=True),
+        # a permutation of the rows of the identity
+        Structure(
+            "permutation", _is_permutation, _permutation, implies=("orthogonal", "square"), kept_by=_KEPT
+        ),
+        # as many rows as columns
+        Structure("square", lambda array, tolerance: True, kept_by=_KEPT),
+    )
+}
+"""What may be known of matrices, by name."""
+
+
+def implied(fact: str) -> frozenset[str]:
+    """All that follows from a fact alone, of matrices whose dtype may have it; the fact itself among it."""
+    return frozenset({fact}).union(*map(implied, RECORDS[fact].implies))
+
+
+STRUCTURES = tuple(RECORDS)
 """All facts about matrices."""
-SQUARE_STRUCTURES = frozenset(
-    {"symmetric", "positive_definite", "positive_semidefinite", "orthogonal", "permutation", "square"}
-)
+ZERO_PATTERNS = tuple(name for name, structure in RECORDS.items() if structure.pattern is not None)
+"""Facts about zeros alone, of rectangular matrices, too."""
+REAL_STRUCTURES = tuple(name for name, structure in RECORDS.items() if structure.is_real)
+"""Facts that are stated of real floating dtypes only."""
+SQUARE_STRUCTURES = frozenset(name for name in STRUCTURES if "square" in implied(name))
 """Those that only square matrices have."""
 SIGNS = ("positive", "nonnegative", "negative", "nonpositive")
 """Facts about every element of an array of real floats, NaN aside."""
@@ -78,33 +260,12 @@ def holds(fact: str, array: Array, scale: float = 1.0) -> bool:
     rows, columns = array.shape[-2:]
     if fact in SQUARE_STRUCTURES and rows != columns:
         return False
-    if fact == "orthonormal_columns" and columns > rows:
-        return False  # however coarsely its elements are rounded
-    if fact in ZERO_PATTERNS:
-        return not array[..., ~pattern(fact, rows, columns)].any()
-    if fact == "full_lower_triangle":
-        return bool(array[..., pattern("lower_triangular", rows, columns)].all())
-    if fact == "square" or array.size == 0:
-        return True
-    if fact == "permutation":
-        ones = array == 1
-        counted = ones.sum(-1), ones.sum(-2)
-        return bool(np.all(ones | (array == 0)) and all(np.all(count == 1) for count in counted))
-    return _holds_rounded(fact, array, scale * TOLERANCES.get(array.dtype.name, 1e-8) * max(rows, 1))
-
-
-def _holds_rounded(fact: str, array: Array, tolerance: float) -> bool:
-    transposed = np.swapaxes(array, -1, -2)
-    if fact in ("orthogonal", "orthonormal_columns"):
-        return bool(np.all(np.abs(transposed @ array - np.eye(array.shape[-1])) <= tolerance))
-    largest = float(np.max(np.abs(array), initial=0.0, where=np.isfinite(array)))
-    alike = np.allclose(array, transposed, rtol=0.0, atol=tolerance * largest, equal_nan=True)
-    if fact == "symmetric" or not alike:
-        return alike
-    if not np.all(np.isfinite(array)):
-        return False
-    smallest = float(np.linalg.eigvalsh(array.astype(np.float64)).min())
-    return smallest > 0.0 if fact == "positive_definite" else smallest >= -tolerance * largest
+    rounded = scale * TOLERANCES.get(array.dtype.name, 1e-8) * max(rows, 1)
+    return (
+        RECORDS[fact].holds(array, rounded)
+        if array.size
+        else fact != "orthonormal_columns" or columns <= rows
+    )
 
 
 def _sign_holds(fact: str, array: Array) -> NDArray[np.bool_]:
@@ -118,16 +279,11 @@ def _sign_holds(fact: str, array: Array) -> NDArray[np.bool_]:
     return result
 
 
-def pattern(fact: str, rows: int, columns: int) -> NDArray[np.bool_]:
+def pattern(fact: str, rows: int, columns: int) -> Mask:
     """Where a matrix with a pattern of zeros may have other elements."""
-    offset = np.arange(columns)[None, :] - np.arange(rows)[:, None]
-    patterns: dict[str, NDArray[np.bool_]] = {
-        "diagonal": offset == 0,
-        "lower_triangular": offset <= 0,
-        "upper_triangular": offset >= 0,
-        "tridiagonal": np.abs(offset) <= 1,
-    }
-    return patterns[fact]
+    where = RECORDS[fact].pattern
+    assert where is not None
+    return where(_above_diagonal(rows, columns))
 
 
 def shaped(array: Array, facts: Iterable[str]) -> Array:
@@ -160,25 +316,9 @@ def shaped(array: Array, facts: Iterable[str]) -> Array:
 
 
 def _square_shaped(array: Array, wanted: Collection[str]) -> Array:
-    size, transposed = array.shape[-1], np.swapaxes(array, -1, -2)
-    if "permutation" in wanted:
-        order = np.argsort(np.argsort(array[..., 0], axis=-1, kind="stable"), axis=-1)
-        return np.asarray(np.eye(size, dtype=array.dtype)[order])
-    if {"orthogonal", "orthonormal_columns"} & set(wanted):
-        diagonal = {"diagonal", "lower_triangular", "upper_triangular"} & set(wanted)
-        return _orthogonal_factor(np.eye(size, dtype=array.dtype) if diagonal else array)
-    if {"positive_definite", "positive_semidefinite"} & set(wanted):
-        if set(ZERO_PATTERNS) & set(wanted):
-            # Dominant on its diagonal, so that what the pattern leaves of it is positive definite as well.
-            dominant = 2 * size * (np.abs(array).max(axis=(-2, -1), keepdims=True) + 1)
-            return np.asarray((array + transposed) / 2 + dominant * np.eye(size)).astype(array.dtype)
-        return np.asarray(array @ transposed + np.eye(size)).astype(array.dtype)
-    return array + transposed if "symmetric" in wanted else array
-
-
-def _orthogonal_factor(array: Array) -> Array:
-    finite = np.where(np.isfinite(array), array, 0.0)
-    return np.asarray(np.linalg.qr(finite.astype(np.float64))[0]).astype(array.dtype)
+    """A matrix with the fact out of several that leaves the fewest matrices: these come last in the table."""
+    samples = (RECORDS[fact].sample for fact in reversed(STRUCTURES) if fact in wanted)
+    return next((sample(array, wanted) for sample in samples if sample is not None), array)
 
 
 def structure_of(array: Array) -> tuple[str, ...]:

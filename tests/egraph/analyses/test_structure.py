@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import esat
+from esat.classic.rules.matrix_facts import facts_of_matrix
 from esat.egraph.analyses.structure import RELATIONS, STRUCTURE_TABLES, given_tables
 from esat.egraph.language.encode import encode
 from esat.egraph.preparation.prepare import prepared
@@ -134,11 +135,20 @@ def test_what_does_not_follow_is_not_claimed(output, fact):
     assert fact not in facts_of(output)
 
 
+def test_the_same_is_known_of_variables():
+    for output, fact in HOLDS:
+        assert fact.replace("-", "_") in facts_of_matrix(output)
+    for output, fact in REFUSED:
+        assert fact.replace("-", "_") not in facts_of_matrix(output)
+
+
 def test_products_with_transposes_of_other_matrices_of_a_batch_have_no_structure():
     batch, sides = esat.tensor("a", shape=(2, 2, 20, 20)), esat.tensor("b", shape=(2, 2, 20, 1))
     crossed = batch @ esat.transpose(batch, (1, 0, 3, 2))
     own = batch @ esat.transpose(batch, (0, 1, 3, 2))
     assert "symmetric" in facts_of(own)
+    assert "symmetric" in facts_of_matrix(own)
+    assert not facts_of_matrix(crossed) & {"symmetric", "positive_semidefinite"}
     assert not facts_of(crossed) & {"symmetric", "positive-semidefinite"}
     solution = esat.compile(esat.Graph([batch, sides], la.solve(crossed + 90 * esat.eye(20), sides)))
     generator = np.random.default_rng(0)

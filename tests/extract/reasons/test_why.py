@@ -79,7 +79,10 @@ def test_facts_have_reasons_of_their_own() -> None:
     (fact,) = step.facts
     assert (fact.fact, fact.rule) == ("(a + constant 0) is positive-semidefinite", "sum-of-semidefinite")
     (need,) = fact.needs
-    assert (need.fact, need.rule) == ("a is positive-semidefinite", "definite-is-semidefinite")
+    assert (need.fact, need.rule) == (
+        "a is positive-semidefinite",
+        "positive-definite-is-positive-semidefinite",
+    )
     (given,) = need.needs
     assert (given.fact, given.rule) == ("a is positive-definite", "")
 
