@@ -37,6 +37,12 @@ def test_facts_that_are_false_are_refused():
     assert not holds("positive_definite", np.zeros((3, 3)))
     assert not holds("symmetric", np.zeros((2, 3)))
     assert not holds("lower_triangular", np.array([[1.0, np.nan], [0.0, 1.0]]))
+    assert holds("skew_symmetric", turned)
+    assert not holds("skew_symmetric", np.eye(2))
+    assert holds("skew_symmetric", np.array([[0, 1], [255, 0]], np.uint8))
+    assert not holds("skew_symmetric", np.array([[0, 1], [255, 0]], np.int16))
+    assert not holds("skew_symmetric", np.ones((2, 2), bool))
+    assert holds("skew_symmetric", shaped(np.ones((2, 2), bool), ["skew_symmetric"]))
     assert holds("orthonormal_columns", np.eye(4)[:, :2])
     assert not holds("orthonormal_columns", np.eye(4)[:2])
 

@@ -91,8 +91,8 @@ def assume(operand: Any, *facts: str) -> Variable:
     *facts
         Of the matrices in the last two axes: ``"diagonal"``, ``"lower_triangular"``, ``"upper_triangular"``,
         ``"tridiagonal"``, ``"full_lower_triangle"`` (without zeros there), ``"symmetric"``,
-        ``"positive_definite"``, ``"positive_semidefinite"``, ``"orthogonal"``, ``"orthonormal_columns"``,
-        ``"permutation"``, ``"square"``. Of every element:
+        ``"skew_symmetric"``, ``"positive_definite"``, ``"positive_semidefinite"``, ``"orthogonal"``,
+        ``"orthonormal_columns"``, ``"permutation"``, ``"square"``. Of every element:
         ``"positive"``, ``"nonnegative"``, ``"negative"``, ``"nonpositive"``, and ``"finite"``:
         neither infinite nor NaN.
 

@@ -105,8 +105,17 @@ def _largest(array: Array) -> float:
 
 
 def _is_symmetric(array: Array, tolerance: float) -> bool:
-    transposed, allowed = np.swapaxes(array, -1, -2), tolerance * _largest(array)
-    return np.allclose(array, transposed, rtol=0.0, atol=allowed, equal_nan=True)
+    return _are_alike(array, np.swapaxes(array, -1, -2), tolerance)
+
+
+def _is_skew_symmetric(array: Array, tolerance: float) -> bool:
+    # Of truth values only False is minus itself.
+    transposed = np.swapaxes(array, -1, -2)
+    return _are_alike(array, -transposed, tolerance) if array.dtype.kind != "b" else not array.any()
+
+
+def _are_alike(one: Array, other: Array, tolerance: float) -> bool:
+    return np.allclose(one, other, rtol=0.0, atol=tolerance * _largest(one), equal_nan=True)
 
 
 def _has_eigenvalues(array: Array, tolerance: float, positive: bool) -> bool:
@@ -141,7 +150,7 @@ def _permutation(array: Array, wanted: Collection[str]) -> Array:
     return np.asarray(np.eye(array.shape[-1], dtype=array.dtype)[order])
 
 
-_LINEAR = ("cast", "transpose", "sum", "multiple", "congruence")
+_LINEAR = ("transpose", "sum", "multiple", "congruence")
 _KEPT = ("transpose", "inverse", "product")
 
 RECORDS = {
@@ -170,6 +179,16 @@ RECORDS = {
             "symmetric",
             _is_symmetric,
             lambda array, wanted: array + np.swapaxes(array, -1, -2),
+            implies=("square",),
+            kept_by=(*_LINEAR, "cast", "inverse"),
+        ),
+        # square, minus its transpose (not conjugated); casts between integers with and without signs lose it
+        Structure(
+            "skew_symmetric",
+            _is_skew_symmetric,
+            lambda array, wanted: (
+                array - np.swapaxes(array, -1, -2) if array.dtype.kind != "b" else array & False
+            ),
             implies=("square",),
             kept_by=(*_LINEAR, "inverse"),
         ),

@@ -44,6 +44,8 @@ symmetric, definite = square("s", "symmetric"), square("p", "positive_definite")
 semidefinite, diagonal = square("q", "positive_semidefinite"), square("d", "diagonal")
 orthogonal, tridiagonal = square("o", "orthogonal"), square("t", "tridiagonal")
 permutation = square("m", "permutation")
+skew = square("w", "skew_symmetric")
+even = esat.assume(esat.tensor("f", shape=(4, 4)), "skew_symmetric")
 vector, scalar = esat.vector("v"), esat.scalar("c")
 tall = esat.tensor("x", shape=(7, N))
 semi_tall = esat.assume(esat.tensor("z", shape=(7, 7)), "positive_semidefinite")
@@ -67,6 +69,12 @@ HOLDS = [
     (tall.T @ tall, "symmetric"),
     (a + a.T, "symmetric"),
     (a.T + a, "symmetric"),
+    (a - a.T, "skew-symmetric"),
+    (a.T - a, "skew-symmetric"),
+    (skew.T, "skew-symmetric"),
+    (skew / scalar - 2 * skew, "skew-symmetric"),
+    (a @ skew @ a.T, "skew-symmetric"),
+    (la.inv(even), "skew-symmetric"),
     (a @ symmetric @ a.T, "symmetric"),
     (a @ definite @ a.T, "positive-semidefinite"),
     (symmetric - 3 * symmetric, "symmetric"),
@@ -108,6 +116,10 @@ REFUSED = [
     (la.inv(tridiagonal), "tridiagonal"),
     (symmetric @ symmetric, "symmetric"),
     (a @ b.T, "symmetric"),
+    (skew @ skew, "skew-symmetric"),
+    (skew * skew, "skew-symmetric"),
+    (skew + symmetric, "skew-symmetric"),
+    (a - b.T, "skew-symmetric"),
     (a - a.T, "symmetric"),
     (definite - semidefinite, "positive-semidefinite"),
     (scalar * definite, "positive-semidefinite"),
@@ -177,7 +189,7 @@ def test_every_fact_and_every_e_node_is_true_of_values(seed):
         "o": "orthogonal",
         "t": "tridiagonal",
     }
-    assumed["m"] = "permutation"
+    assumed |= {"m": "permutation", "w": "skew_symmetric", "f": "skew_symmetric"}
     generator = np.random.default_rng(seed)
     values = {}
     for variable in terms.inputs:
