@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 
 @record(frozen=True)
-class Structure:
+class MatrixFact:
     """One fact about matrices.
 
     The rules of ``esat/egraph/analyses/structure.egg`` are written for all facts that an op keeps. What else
@@ -68,13 +68,13 @@ def _zeros(
     *kept_by: str,
     implies: tuple[str, ...] = (),
     transposed: str = "",
-) -> Structure:
+) -> MatrixFact:
     """A fact about zeros alone."""
 
     def has_zeros(array: Array, tolerance: float) -> bool:
         return not array[..., ~pattern(_above_diagonal(*array.shape[-2:]))].any()
 
-    return Structure(name, has_zeros, None, pattern, implies, ("cast", "sum", *kept_by), transposed)
+    return MatrixFact(name, has_zeros, None, pattern, implies, ("cast", "sum", *kept_by), transposed)
 
 
 def _above_diagonal(rows: int, columns: int) -> Array:
@@ -173,9 +173,9 @@ RECORDS = {
         # zero but for the diagonal and the two beside it
         _zeros("tridiagonal", lambda above: np.abs(above) <= 1, "transpose"),
         # nowhere zero below the diagonal and on it: a mask that leaves the lower triangle
-        Structure("full_lower_triangle", _is_everywhere_below),
+        MatrixFact("full_lower_triangle", _is_everywhere_below),
         # square, equal to its transpose (not conjugated)
-        Structure(
+        MatrixFact(
             "symmetric",
             _is_symmetric,
             lambda array, wanted: array + np.swapaxes(array, -1, -2),
@@ -183,7 +183,7 @@ RECORDS = {
             kept_by=(*_LINEAR, "cast", "inverse"),
         ),
         # square, minus its transpose (not conjugated); casts between integers with and without signs lose it
-        Structure(
+        MatrixFact(
             "skew_symmetric",
             _is_skew_symmetric,
             lambda array, wanted: (
@@ -193,7 +193,7 @@ RECORDS = {
             kept_by=(*_LINEAR, "inverse"),
         ),
         # real, symmetric, all eigenvalues positive
-        Structure(
+        MatrixFact(
             "positive_definite",
             lambda array, tolerance: _has_eigenvalues(array, tolerance, positive=True),
             _definite,
@@ -202,7 +202,7 @@ RECORDS = {
             is_real=True,
         ),
         # real, symmetric, no eigenvalue negative
-        Structure(
+        MatrixFact(
             "positive_semidefinite",
             lambda array, tolerance: _has_eigenvalues(array, tolerance, positive=False),
             _definite,
@@ -211,7 +211,7 @@ RECORDS = {
             is_real=True,
         ),
         # real, square, `a.T @ a` is the identity
-        Structure(
+        MatrixFact(
             "orthogonal",
             _is_orthonormal,
             _orthogonal,
@@ -220,13 +220,13 @@ RECORDS = {
             is_real=True,
         ),
         # real, `a.T @ a` is the identity
-        Structure("orthonormal_columns", _is_orthonormal, _orthogonal, kept_by=("product",), is_real=True),
+        MatrixFact("orthonormal_columns", _is_orthonormal, _orthogonal, kept_by=("product",), is_real=True),
         # a permutation of the rows of the identity
-        Structure(
+        MatrixFact(
             "permutation", _is_permutation, _permutation, implies=("orthogonal", "square"), kept_by=_KEPT
         ),
         # as many rows as columns
-        Structure("square", lambda array, tolerance: True, kept_by=_KEPT),
+        MatrixFact("square", lambda array, tolerance: True, kept_by=_KEPT),
     )
 }
 """What may be known of matrices, by name."""
