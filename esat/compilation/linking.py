@@ -135,18 +135,18 @@ class Compilation:
         with stage("fusion"):
             plan = fuse(final, rules, permissions=permissions)
         source, facts = self.kernels, ShapeFacts(final)
-        with stage("routines", "linker"):
+        with stage("routines"):
             found = library_routines(plan, self.routines(len(final) == 1))
             performers = performing_routines(found, facts)
             routines = {node: routine for node, routine in found.items() if node not in performers}
-        with stage("memory plan", "linker"):
+        with stage("memory plan"):
             overwritable = source.overwritable if ELEMWISE in rows else nothing_overwritable
             memory = plan_memory(
                 plan, final, facts, routines.__contains__, permissions=permissions, overwritable=overwritable
             )
-        with stage("kernels", "linker"):
+        with stage("kernels"):
             kernels = compile_kernels(memory, source)
-        with stage("driver", "linker"):
+        with stage("driver"):
             program = Program(final, memory, facts, kernels, routines, self.mode.threads, performers)
             calls = drive(program, variants, second)
         executable = kind(calls, self.profile)
@@ -183,7 +183,7 @@ class Compilation:
         return Variants(resizing, self._link_variant, self.mode.variants)
 
     def _link_variant(self, graph: FunctionGraph) -> Executable:
-        with self.profile.stage("variants", "linker"):
+        with self.profile.stage("variants"):
             return replace(self, profile=Profile()).link(graph)
 
 

@@ -78,7 +78,7 @@ def place(
         final = work_in_place(optimized, permissions, rows, rules)
         host = Candidate(final, fuse(final, rules, permissions=permissions))
     function = Placeable(tuple(graphs), host, partial(compilation.link, optimized, kind, variants), shapes)
-    with profile.stage("placement", "linker"):
+    with profile.stage("placement"):
         executable, placement = place_function(function, linking, costs, profile, kind)
     executable.optimized = optimized
     executable.report = replace(report, placement=placement)

@@ -321,7 +321,7 @@ class SaturationOptimizer:
                 self.trace(f"saturation, round {step.round}: {names}: {step.nodes} e-nodes")
             result.attach_feature(ReplacementTrace(self.trace))
         if self.watch is not None:
-            self.watch.check("equality saturation", result)
+            self.watch.check("decode", result)
 
     def _use_regimes(
         self, graph: FunctionGraph, selection: RuleSelection, stage: Stage = untimed

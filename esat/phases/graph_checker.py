@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esat.base.stages import blamed_as
 from esat.egraph.language.encode import encode
 from esat.errors import DebugError, EsatError, EsatWarning, describe
 from esat.extract.accuracy.wide_format.wide_values import Wide, loses_digits, wide_values
@@ -134,7 +135,8 @@ class GraphChecker:
             reason = difference(result, wanted, self.exact, known[position])
             if reason:
                 culprit = "" if computed_by is None else _culprit(*computed_by)
-                raise DebugError(f"debug mode: after {stage}, output {position} is wrong: {reason}{culprit}")
+                wrong = f"output {position} is wrong: {reason}{culprit}"
+                raise DebugError(f"debug mode: after {blamed_as(stage)}, {wrong}")
 
 
 def _culprit(graph: FunctionGraph, known: Mapping[Variable, Any]) -> str:
@@ -283,7 +285,7 @@ def check_declarations(stage: str, graph: FunctionGraph, known: Mapping[Variable
 
 def _undeclared(stage: str, node: Apply, reason: str) -> DebugError:
     types = [variable.type for variable in node.inputs]
-    return DebugError(describe(str(node.op), types, f"after {stage}, {reason}", node.where))
+    return DebugError(describe(str(node.op), types, f"after {blamed_as(stage)}, {reason}", node.where))
 
 
 def _copy(value: Any) -> Any:

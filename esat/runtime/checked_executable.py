@@ -70,7 +70,7 @@ class DebugExecutable(Executable):
         made = [*returned, *(variable.get_value() for variable in self.updated)]
         expected, truths = evaluate(graph.outputs, known), self.checker.truths_at(known)
         try:
-            self.checker.compare("code generation", made, expected, truths)
+            self.checker.compare("driver", made, expected, truths)
         except DebugError as error:
             # Those that were donated may have been overwritten.
             again = [

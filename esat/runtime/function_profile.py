@@ -7,16 +7,14 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from esat.base.interrupts import deliver_now
 from esat.base.progress import compiling, tell
+from esat.base.stages import STAGES, Phase
 from esat.classic.profile import OptimizerProfile
 from esat.graph.calls.arguments import instance_of
 from esat.graph.calls.parameters import broke_off
-
-Phase: TypeAlias = Literal["optimizer", "linker"]
-"""``optimizer``: stages that decide what to compute; ``linker``: those that make it run."""
 
 _PHASE_TITLES: dict[Phase, str] = {
     "optimizer": "esat Optimizer time",
@@ -127,10 +125,11 @@ class Profile:
     def stage(self, name: str, phase: Phase = "optimizer", *, reads: bool = False) -> Iterator[None]:
         """Time a stage: ``with profile.stage("saturate"): ...``; ``reads`` says that it reads arguments.
 
-        A stage inside another counts for itself alone: the times of all stages add up to the total.
+        A stage inside another counts for itself alone: the times of all stages add up to the total. The phase
+        is that of :data:`~esat.base.stages.STAGES`; what has another name is a part of ``phase``.
         """
         self.stages.setdefault(name, 0.0)
-        self.phases.setdefault(name, phase)
+        self.phases.setdefault(name, STAGES[name].phase if name in STAGES else phase)
         outermost = not self._running
         start = self._last[1] if outermost and self._last else time.perf_counter()
         inner = [0.0]

@@ -22,6 +22,7 @@ ORDER = (
     "base.storage",
     "base.native",
     "base.progress",
+    "base.stages",
     "base.forks",
     "base.collection",
     "base.readable_methods",

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
+from esat.base.stages import blamed_as
 from esat.egraph.analyses.fact_rules import rules_that_conclude
 from esat.egraph.analyses.matrices import BY_CONSTRUCTOR
 from esat.egraph.analyses.structure import RELATIONS
@@ -341,7 +342,7 @@ class EGraphChecker(GraphChecker):
             if errors:
                 shown = "; ".join(errors[:MOST_ERRORS])
                 blamed = _blamed(errors, saturation) or _unsound(program, saturation)
-                raise DebugError(f"debug mode: after equality saturation, {shown}{blamed}")
+                raise DebugError(f"debug mode: after {blamed_as('decode')}, {shown}{blamed}")
 
 
 def checker_of(graph: FunctionGraph, samples: Values | None, exact: bool) -> EGraphChecker:
