@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
-from jaxprs.peer import find_jax
 
 import esat
+from tests.frontend.jaxprs.peer import find_jax
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGES = ("functions.md", "tutorials/from_numpy.md", "tutorials/from_jax.md")

@@ -69,7 +69,7 @@ def test_the_plugin_finds_comparisons_by_value(tmp_path):
     (package / "variables.pyi").write_text(STUB)
     (tmp_path / "sample.py").write_text(SAMPLE)
     settings = tmp_path / "settings.ini"
-    plugin = HERE / "variable_comparisons.py"
+    plugin = HERE / "helpers" / "variable_comparisons.py"
     settings.write_text(
         f"[mypy]\nplugins = {plugin}\nenable_error_code = deprecated\nmypy_path = {tmp_path}\n"
     )

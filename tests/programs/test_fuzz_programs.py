@@ -1,4 +1,4 @@
-"""A few of the random programs of functions that NumPy has too; ``tests/random_programs.py`` runs many."""
+"""A few random programs of functions that NumPy has too; ``tests/helpers/random_programs.py`` runs many."""
 
 import random
 

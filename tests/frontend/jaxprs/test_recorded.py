@@ -12,7 +12,7 @@ from esat.frontend.jax import RULES, from_jax
 from esat.frontend.jax.steps import value_of
 from esat.frontend.jax.translation import Translation, input_for
 from esat.ops.loops.record import Scan
-from jaxprs.recording import Atom, recorded
+from tests.frontend.jaxprs.recording import Atom, recorded
 
 PROGRAMS = recorded()
 WITH_JAX = {

@@ -11,7 +11,7 @@ from esat.engine.schedules import RulesetRun
 from esat.engine.state import growing_arrays
 from esat.engine.vocabulary import UnknownFormError
 from esat.errors import SaturationError
-from tests.engine.states import differences, state_of
+from tests.egraph.engine.states import differences, state_of
 
 SORTS = """
 (sort T) (sort MS (MultiSet T)) (sort MMS (MultiSet MS)) (sort Words (MultiSet i64)) (sort Form (Pair MS MS))

@@ -12,7 +12,7 @@ from functions.everyday import PROGRAMS
 from functions.kernels import KERNELS
 
 import esat
-from jaxprs.peer import find_jax
+from tests.frontend.jaxprs.peer import find_jax
 
 if not find_jax():
     pytest.skip("JAX is neither installed nor in .peers/jax", allow_module_level=True)
@@ -23,8 +23,8 @@ from esat.frontend.jax import RULES, from_jax, translated
 from esat.frontend.jax.steps import value_of
 from esat.frontend.jax.translation import Translation, input_for
 from esat.graph.constants import constant
-from jaxprs import programs, walk
-from jaxprs.in_jax import for_jax
+from tests.frontend.jaxprs import programs, walk
+from tests.frontend.jaxprs.in_jax import for_jax
 
 ALL = {**programs.TRANSFORMATIONS, **programs.FUNCTIONS, **programs.WITH_JAX}
 NUMPY = {**KERNELS, **PROGRAMS}

@@ -1,6 +1,6 @@
 """Random programs of parts of arrays, with programs and e-graphs kept on disk, against NumPy.
 
-``python tests/recorded/test_fuzz_recorded.py 0 1000`` tries the programs of these seeds.
+``python tests/functions/recorded/test_fuzz_recorded.py 0 1000`` tries the programs of these seeds.
 """
 
 import sys

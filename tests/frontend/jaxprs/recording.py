@@ -1,6 +1,6 @@
 """Jaxprs as text, so that they can be translated where there is no JAX.
 
-``python -m jaxprs.recording``, with ``tests`` and JAX on the path, adds to ``recorded.json`` for each program
+``python -m tests.frontend.jaxprs.recording``, with JAX installed, adds to ``recorded.json`` for each program
 that is not in it its jaxpr, its arguments, and what JAX computes of them. What is there stays, as an
 earlier JAX made it.
 """
@@ -96,7 +96,7 @@ def record() -> None:
     """Write what is new to the file."""
     import jax
 
-    from jaxprs.programs import FUNCTIONS, TRANSFORMATIONS, leaves
+    from tests.frontend.jaxprs.programs import FUNCTIONS, TRANSFORMATIONS, leaves
 
     lines = [line.rstrip(",") for line in FILE.read_text().splitlines()[1:-1]]
     known = json.loads(FILE.read_text())

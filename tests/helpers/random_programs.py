@@ -1,6 +1,6 @@
 """Random programs of the functions that NumPy and SciPy have too, and what NumPy computes by them.
 
-``python tests/random_programs.py 0 1000`` runs the programs of these seeds, in modes drawn by chance.
+``python tests/helpers/random_programs.py 0 1000`` runs the programs of these seeds, in modes drawn by chance.
 """
 
 from __future__ import annotations

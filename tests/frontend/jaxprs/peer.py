@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 _SITE = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
-_PEER = Path(__file__).parents[2] / ".peers" / "jax" / _SITE
+_PEER = Path(__file__).parents[3] / ".peers" / "jax" / _SITE
 
 
 def find_jax():

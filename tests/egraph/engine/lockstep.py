@@ -24,7 +24,7 @@ from esat.engine.schedules import RulesetRun, ScheduleOutcome
 from esat.engine.state import memory as at
 from esat.optimize.saturating import LiveEGraph
 from esat.optimize.told import Told
-from tests.engine.states import Cell, State, choices, differences, state_of, without
+from tests.egraph.engine.states import Cell, State, choices, differences, state_of, without
 
 _ALGEBRA = "(function algebra-found (T) i64 :merge (min old new))"
 """What the algebra declares."""

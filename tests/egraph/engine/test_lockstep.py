@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import esat
-from tests.engine.lockstep import in_lockstep
+from tests.egraph.engine.lockstep import in_lockstep
 
 EGGLOG = esat.Mode(engine="egglog")
 

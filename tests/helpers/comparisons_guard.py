@@ -12,7 +12,7 @@ import esat
 from esat.graph.operators import Operators
 
 PACKAGE = str(Path(esat.__file__).resolve().parent) + "/"
-_TESTS = str(Path(__file__).resolve().parent) + "/"
+_TESTS = str(Path(__file__).resolve().parents[1]) + "/"
 
 
 class ComparedByValueError(BaseException):
