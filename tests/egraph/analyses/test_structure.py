@@ -1,11 +1,13 @@
 """Structure of matrices: what follows from how a value is made, and what does not."""
 
+import re
+
 import numpy as np
 import pytest
 
 import esat
 from esat.classic.rules.matrix_facts import facts_of_matrix
-from esat.egraph.analyses.structure import RELATIONS, STRUCTURE_TABLES, given_tables
+from esat.egraph.analyses.structure import RELATIONS, STRUCTURE_TABLES, given_tables, structure_program
 from esat.egraph.language.encode import encode
 from esat.egraph.preparation.prepare import prepared
 from esat.graph import FunctionGraph, inputs_of
@@ -233,3 +235,8 @@ def test_reports_name_the_rules_that_tell_of_structure():
     told = str(esat.compile(esat.Graph([x], [esat.exp(x)])).report)
     assert "facts about matrices" not in told
     assert "    positive: fact-positive-Exp" in told
+
+
+def test_rules_have_names_of_their_own():
+    names = re.findall(r':name "([^"]+)"', structure_program())
+    assert len(names) == len(set(names))
