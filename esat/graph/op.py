@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import cache, partial
+from operator import attrgetter
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from esat.base.records import record
-from esat.errors import CallError, GradientError, ShapeError, describe, sizes_differ
+from esat.errors import CallError, GradientError, GraphError, ShapeError, describe, sizes_differ
 from esat.graph.calls.callers import user_line
 from esat.graph.registry import function_named, is_registered, op_named
 from esat.graph.tracing import Traced
@@ -19,6 +20,7 @@ from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable, linked
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Shapes = Sequence[tuple[int, ...]]
 
 
 class Family(enum.Enum):
@@ -59,6 +61,16 @@ class Work:
     share: float = 0.0
 
 
+@cache
+def _parameters(kind: Any) -> Callable[[Any], tuple[object, ...]]:
+    """What reads the fields that records of a class are made of, but for their names."""
+    made_of = [field.name for field in fields(kind) if field.init] if is_dataclass(kind) else []
+    names = [name for name in made_of if name not in ("name", "constructor")]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return (lambda op: (getattr(op, names[0]),)) if names else lambda op: ()
+
+
 class Op:
     """One operation on Variables.
 
@@ -83,6 +95,8 @@ class Op:
         Output position -> positions of the inputs it overwrites.
     lazy
         Whether values of some inputs tell that others are not needed; see :meth:`needed`.
+    is_free
+        Whether it costs nothing: its result is a view, or known without looking at elements.
     host_only
         Why it has no form on a device, where that is so for a reason.
     variants
@@ -96,12 +110,17 @@ class Op:
     view_map: Mapping[int, tuple[int, ...]] = {}
     destroy_map: Mapping[int, tuple[int, ...]] = {}
     lazy: bool = False
+    is_free: bool = False
     host_only: str = ""
     variants: Mapping[str, str] = {}
 
     def properties(self) -> tuple[object, ...]:
-        """The attributes that, with the class and name, say what the op computes. Hashable."""
-        return ()
+        """The attributes that, with the class and name, say what the op computes. Hashable.
+
+        By default the fields of a dataclass, and nothing of another class.
+        """
+        kind: Any = type(self)
+        return _parameters(kind)(self)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         """Types of the outputs. Raises DtypeError or ShapeError for operands the op does not take."""
@@ -219,13 +238,13 @@ class Op:
         results: tuple[Variable, ...] = function_named("batch_by_element")(self, node, inputs, batched)
         return results
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         """Cost for operands and results of these shapes; ``itemsizes`` in bytes, inputs then outputs.
 
         The default suits a library call that reads and writes everything once.
         """
+        if self.is_free:
+            return Work(flops=0.0, bytes=0.0, calls=0)
         sizes = [float(np.prod(shape, dtype=np.float64)) for shape in (*inputs, *outputs)]
         moved = sum(size * itemsize for size, itemsize in zip(sizes, itemsizes, strict=True))
         return Work(flops=sum(sizes[len(inputs) :]), bytes=moved, calls=1)
@@ -239,7 +258,14 @@ class Op:
         )
 
     def __hash__(self) -> int:
-        return hash((type(self), self.name, self.properties()))
+        properties = self.properties()
+        try:
+            return hash((type(self), self.name, properties))
+        except TypeError as error:
+            types = ", ".join(type(one).__name__ for one in properties)
+            reason = f"ops are told apart by their parameters, of types {types}: {error}"
+            remedy = "give the class a method `properties` with what can be hashed"
+            raise GraphError(f"{self.name}: {reason}; {remedy}") from None
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         """A registered op is pickled by its name: it holds functions, and a process has it only once.

@@ -11,7 +11,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
 
@@ -44,9 +44,6 @@ class AccumulateProduct(Op):
     def __post_init__(self) -> None:
         if self.inplace:
             object.__setattr__(self, "destroy_map", MappingProxyType({0: (0,)}))
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.dropped, self.inplace)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         check_count(self.name, inputs, 5)
@@ -83,9 +80,7 @@ class AccumulateProduct(Op):
         """The shape of the result, for the shape of a product."""
         return tuple(size for axis, size in enumerate(shape) if axis != self.dropped)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=2.0 * size * (inputs[2][1] + 1), bytes=general.bytes, calls=1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.types import TensorType, Type, normalize_dtype
 from esat.graph.variables import Apply, Constant, Variable
 
@@ -23,9 +23,6 @@ class Cast(Op):
     constructor: str = field(default="Cast", init=False)
     family: Family = field(default=Family.ELEMENTWISE, init=False)
     typing: str = field(default="cast", init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.dtype,)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (inputs[0].tensor_type.with_dtype(self.dtype),)
@@ -54,9 +51,7 @@ class Cast(Op):
         continuous = source.kind in "fc" and np.dtype(self.dtype).kind in "fc"
         return [cast(cotangent, source.dtype) if continuous and cotangent is not None else None]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         return Work(flops=general.flops, bytes=general.bytes, calls=0)
 

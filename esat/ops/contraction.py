@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, check_count, shapes_given
+from esat.graph.op import Array, Family, Op, Shapes, Work, check_count, shapes_given
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -107,9 +107,7 @@ class MatMul(Op):
             _fold_batch(self(swap_last_axes(left), cotangent), right),
         ]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=2.0 * size * inputs[0][-1], bytes=general.bytes, calls=1)

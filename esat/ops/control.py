@@ -14,7 +14,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import AssertionFailed, CallError, DtypeError, EsatError, GraphError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
@@ -41,9 +41,7 @@ class _Pass(Op):
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [cotangents[0], *[None] * (len(node.inputs) - 1)]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         return Work(flops=0.0, bytes=0.0, calls=1)
 
 
@@ -63,9 +61,6 @@ class Assert(_Pass):
     error: type[EsatError] = AssertionFailed
     name: str = field(default="assert", init=False)
     constructor: str = field(default="Assert", init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.message, self.error)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         value, *conditions = inputs
@@ -141,9 +136,6 @@ class SpecifyShape(_Pass):
     name: str = field(default="specify_shape", init=False)
     constructor: str = field(default="SpecifyShape", init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.shape,)
-
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
         wanted = source.with_shape(self.shape)
@@ -188,9 +180,6 @@ class IfElse(Op):
     def __post_init__(self) -> None:
         views = {place: (1 + place, 1 + self.count + place) for place in range(self.count)}
         object.__setattr__(self, "view_map", MappingProxyType(views))
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.count,)
 
     def branches(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The operands of the two lists."""
@@ -259,9 +248,7 @@ class IfElse(Op):
                 parts.append(IfElse(1)(condition, *values))
         return [None, *found[0], *found[1]]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         return Work(flops=0.0, bytes=0.0, calls=1)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from esat.base.records import record
 from esat.errors import ShapeError, describe
 from esat.graph.constants import constant
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -84,9 +84,7 @@ class Convolution(Op):
             return ((windows * dimshuffle(other, (0, "x", 1))).sum(axis=-1, dtype=other.tensor_type.dtype),)
         return (MATMUL(windows, dimshuffle(other, (0, "x")))[..., 0],)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         return Work(flops=2.0 * inputs[0][0] * inputs[1][0], bytes=general.bytes, calls=1)
 

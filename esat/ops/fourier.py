@@ -11,7 +11,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -42,9 +42,6 @@ class Fourier(Op):
     size: int | None = None
     variants = MappingProxyType({name.capitalize(): name for name in KINDS})
     family: Family = field(default=Family.LIBRARY, init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.size,)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         operand = as_variable(inputs[0])
@@ -115,9 +112,7 @@ class Fourier(Op):
         result: Variable = op_named("mul")(parts, weights.astype(_REAL[dtype]))
         return cast(result, dtype)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=5.0 * size * float(np.log2(max(outputs[0][-1], 2))), bytes=general.bytes, calls=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import AxisError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable, check_count
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -43,9 +43,6 @@ class Normalization(Op):
     axes: tuple[int, ...]
     family: Family = field(default=Family.LIBRARY, init=False)
     typing: str = field(default="same", init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.axes,)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         check_count(self.name, inputs, 1)
@@ -108,9 +105,7 @@ class Normalization(Op):
             part = sub(cotangent, mul(op_named("exp")(result), total))
         return part
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=(FLOPS + ELEMENTWISE) * size, bytes=general.bytes, calls=1)

@@ -11,7 +11,7 @@ import numpy as np
 from esat.base.records import record
 from esat.errors import AxisError, ShapeError, describe
 from esat.graph.calls.arguments import flag_of
-from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable, check_count
 from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -157,9 +157,7 @@ class Reduction(Op):
         )
         return list(parts)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(inputs[0], dtype=np.float64))
         flops = self.reducer.flops + self.reducer.elementwise

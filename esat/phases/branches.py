@@ -14,7 +14,7 @@ from types import MappingProxyType
 from esat.base.records import record
 from esat.graph import Apply, Constant, Family, FunctionGraph, TensorType, Variable
 from esat.graph.constants import constant
-from esat.graph.op import Array, Op, Work
+from esat.graph.op import Array, Op
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import Type, may_stand_for
 from esat.ops.arrays.creation import alloc
@@ -39,20 +39,13 @@ class Within(Op):
     constructor: str = field(default="Within", init=False)
     family: Family = field(default=Family.VIEW, init=False)
     view_map = MappingProxyType({0: (0,)})
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.branch,)
+    is_free = True
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (inputs[0].type,)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (inputs[0],)
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return Work(flops=0.0, bytes=0.0, calls=0)
 
 
 def separate_branches(graph: FunctionGraph) -> None:

@@ -37,9 +37,6 @@ class Transfer(Op):
     family: Family = field(default=Family.LIBRARY, init=False)
     typing: str = field(default="same", init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.to,)
-
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_count(self.name, inputs, 1)
         if not isinstance(inputs[0].type, TensorType):

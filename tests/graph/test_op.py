@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,34 @@ def test_an_op_from_outside():
     assert (work.flops, work.bytes, work.calls) == (3, 48, 1)
     with pytest.raises(GradientError, match=r"twice(?s:.)*no gradient(?s:.)*test_op.py"):
         esat.grad(y.sum(), x)
+
+
+@dataclass(frozen=True, eq=False)
+class Times(Twice):
+    """An op whose class says nothing of how its instances differ."""
+
+    factor: object
+
+    def perform(self, inputs):
+        return (self.factor * inputs[0],)
+
+
+def test_dataclasses_differ_by_their_fields():
+    assert Times(3.0) == Times(3.0)
+    assert hash(Times(3.0)) == hash(Times(3.0))
+    assert Times(3.0) != Times(4.0)
+    x = esat.vector("x")
+    graph = esat.Graph([x], [Times(3.0)(x), Times(4.0)(x), Times(3.0)(x)])
+    for mode in ("fast_run", "greedy", "debug"):
+        function = esat.compile(graph, mode)
+        assert len({node.op for node in function.optimized.toposort() if isinstance(node.op, Times)}) == 2
+        for result, factor in zip(function(np.ones(2)), (3.0, 4.0, 3.0), strict=True):
+            np.testing.assert_array_equal(result, np.full(2, factor))
+
+
+def test_parameters_that_cannot_be_hashed_are_refused():
+    with pytest.raises(GraphError, match=r"twice: .*types list: .*; give the class a method `properties`"):
+        hash(Times([3.0]))
 
 
 def test_registry():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from esat.base.records import record
-from esat.graph.op import Array, Family, Op, Work
+from esat.graph.op import Array, Family, Op, Shapes, Work
 from esat.graph.types import Type
 from esat.graph.variables import Variable
 
@@ -27,16 +27,11 @@ class AsWritten(Op):
     family: Family = field(default=Family.LIBRARY, init=False)
     host_only: str = field(default="it stands in graphs while they are optimized alone", init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.op,)
-
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return self.op.infer_types(inputs)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return self.op.perform(inputs)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         return self.op.work(inputs, outputs, itemsizes)

@@ -10,7 +10,7 @@ from typing import Any
 from esat.base.records import record
 from esat.base.spelling import suggestion
 from esat.errors import DtypeError, GraphError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, as_variable
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.inference.structure import NUMBERS, REAL_STRUCTURES, SQUARE_STRUCTURES, STRUCTURES
@@ -36,9 +36,7 @@ class Assume(Op):
     constructor: str = field(default="Assume", init=False)
     family: Family = field(default=Family.VIEW, init=False)
     view_map = MappingProxyType({0: (0,)})
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.facts,)
+    is_free = True
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         (operand,) = inputs
@@ -68,11 +66,6 @@ class Assume(Op):
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [cotangents[0]]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return Work(flops=0.0, bytes=0.0, calls=0)
 
     def __str__(self) -> str:
         return f"{self.name}{{{', '.join(self.facts)}}}"

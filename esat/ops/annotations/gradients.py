@@ -13,7 +13,7 @@ from typing import Any
 from esat.base.records import record
 from esat.errors import GradientError, describe
 from esat.graph.algorithms.traversal import toposort
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, as_variable
 from esat.graph.registry import function_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -32,6 +32,7 @@ class StopGradient(Op):
     constructor: str = field(default="StopGradient", init=False)
     family: Family = field(default=Family.VIEW, init=False)
     view_map = MappingProxyType({0: (0,)})
+    is_free = True
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (inputs[0].type,)
@@ -47,11 +48,6 @@ class StopGradient(Op):
 
     def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
         return tuple(self.make_node(*inputs).outputs)
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return Work(flops=0.0, bytes=0.0, calls=0)
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -77,9 +73,6 @@ class WithGradient(Op):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view_map", {place: (place,) for place in range(self.count)})
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.count, self.operands, self.pull_back)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return tuple(variable.type for variable in inputs[: self.count])

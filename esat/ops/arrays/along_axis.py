@@ -32,9 +32,6 @@ class AlongAxis(Op):
     axis: int
     family: Family = field(default=Family.LIBRARY, init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.axis,)
-
     def result_type(self, source: TensorType) -> TensorType:
         """The type of the result, by default that of the operand."""
         return source

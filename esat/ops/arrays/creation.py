@@ -11,7 +11,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, ParameterError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type, normalize_dtype
 from esat.graph.variables import Apply, Constant, Variable
@@ -94,9 +94,7 @@ class Alloc(Op):
             return [None, *rest]
         return [sum_to(cotangent, node.inputs[0].tensor_type.broadcastable), *rest]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=0.0, bytes=size * itemsizes[-1], calls=1)
 
@@ -121,9 +119,6 @@ class ARange(Op):
     constructor: str = field(default="ARange", init=False)
     family: Family = field(default=Family.CREATION, init=False)
     host_only = "numbers that the host counts up, as NumPy rounds them"
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.dtype,)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         types = [variable.tensor_type for variable in inputs]
@@ -196,9 +191,6 @@ class DiagonalMatrix(Op):
     constructor: str
     dtype: str
     family: Family = field(default=Family.CREATION, init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.dtype,)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return tuple(as_size(self.name, value) for value in inputs)

@@ -13,7 +13,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import ParameterError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -36,9 +36,7 @@ class Diagonal(Op):
     constructor: str = field(default="Diagonal", init=False)
     family: Family = field(default=Family.INDEX, init=False)
     view_map = MappingProxyType({0: (0,)})
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.offset,)
+    is_free = True
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
@@ -72,11 +70,6 @@ class Diagonal(Op):
         entries: tuple[Entry, ...] = (*[Slice()] * (rank - 2), ARRAY, ARRAY)
         return [AdvancedIncSubtensor(entries)(zeros_like(source), cotangent, rows, columns)]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return Work(flops=0.0, bytes=0.0, calls=0)
-
     def __str__(self) -> str:
         return f"{self.name}{{{self.offset}}}"
 
@@ -89,9 +82,6 @@ class DiagonalOf(Op):
     name: str = field(default="diag", init=False)
     constructor: str = field(default="Diag", init=False)
     family: Family = field(default=Family.CREATION, init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.offset,)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type

@@ -11,7 +11,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import AxisError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, as_variable
 from esat.graph.types import MAXIMUM_RANK, TensorType, Type
 from esat.graph.variables import Apply, Variable
 
@@ -39,6 +39,7 @@ class DimShuffle(Op):
     family: Family = field(default=Family.VIEW, init=False)
     typing: str = field(default="dimshuffle", init=False)
     view_map = MappingProxyType({0: (0,)})
+    is_free = True
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -55,9 +56,6 @@ class DimShuffle(Op):
         """Whether the last two axes are exchanged and all others stay."""
         rank = self.input_rank
         return rank >= 2 and self.order == (*range(rank - 2), rank - 1, rank - 2)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.order, self.input_rank)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         (operand,) = inputs
@@ -100,11 +98,6 @@ class DimShuffle(Op):
             self.order.index(axis) if axis in self.order else "x" for axis in range(self.input_rank)
         )
         return [dimshuffle(cotangent, inverse)]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return Work(flops=0.0, bytes=0.0, calls=0)
 
     def __str__(self) -> str:
         return f"dimshuffle{{{','.join(map(str, self.order))}}}"

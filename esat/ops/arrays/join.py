@@ -12,7 +12,7 @@ import numpy as np
 from esat.base.records import record
 from esat.errors import AxisError, ShapeError, describe, sizes_differ
 from esat.graph.calls.arguments import elements_of
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.registry import op_named, register_functions
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Constant, Variable
@@ -33,9 +33,6 @@ class Join(Op):
     name: str = field(default="join", init=False)
     constructor: str = field(default="Join", init=False)
     family: Family = field(default=Family.INDEX, init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.axis,)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         if not inputs:
@@ -119,9 +116,6 @@ class Split(Op):
     def __post_init__(self) -> None:
         object.__setattr__(self, "view_map", dict.fromkeys(range(self.parts), (0,)))
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.axis, self.parts)
-
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
         size = source.shape[self.axis]
@@ -153,9 +147,7 @@ class Split(Op):
         ]
         return [join(known, self.axis)]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         return Work(flops=0.0, bytes=0.0, calls=self.parts)
 
     def __str__(self) -> str:

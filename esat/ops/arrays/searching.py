@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import ParameterError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -35,9 +35,6 @@ class SearchSorted(Op):
     name: str = field(default="searchsorted", init=False)
     constructor: str = field(default="SearchSorted", init=False)
     family: Family = field(default=Family.LIBRARY, init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.side,)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         dtype = common_dtype(self.name, inputs)
@@ -73,9 +70,7 @@ class SearchSorted(Op):
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [None, None]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=8.0 * size * float(np.log2(max(inputs[0][0], 2))), bytes=general.bytes, calls=1)

@@ -12,7 +12,7 @@ from esat.base.records import record
 from esat.errors import AxisError, DtypeError, ShapeError, describe
 from esat.graph.algorithms.folding import fold
 from esat.graph.constants import constant
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, as_variable
 from esat.graph.registry import op_named
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import TensorType, Type
@@ -33,9 +33,7 @@ class ShapeI(Op):
     constructor: str = field(default="ShapeI", init=False)
     family: Family = field(default=Family.LIBRARY, init=False)
     host_only = "a size, which the host knows"
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.axis,)
+    is_free = True
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].type
@@ -51,11 +49,6 @@ class ShapeI(Op):
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
         return [None]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return Work(flops=0.0, bytes=0.0, calls=0)
 
     def __str__(self) -> str:
         return f"shape_i{{{self.axis}}}"

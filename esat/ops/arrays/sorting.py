@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import ParameterError, describe
-from esat.graph.op import Array, Op, Work
+from esat.graph.op import Array, Op, Shapes, Work
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
 from esat.ops.arrays.along_axis import AlongAxis, apply_along
@@ -46,9 +46,7 @@ class Sort(AlongAxis):
         places = argsort(operand, self.axis)
         return [set_along_axis(zeros_like(operand), places, cotangent, self.axis)]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         comparisons = general.flops * np.log2(max(inputs[0][self.axis], 2))
         return Work(flops=2.0 * float(comparisons), bytes=general.bytes, calls=1)

@@ -11,7 +11,7 @@ from typing import Any
 from esat.base.records import record
 from esat.errors import AxisError, ShapeError, describe
 from esat.graph.calls.arguments import elements_of, index_of
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, as_variable
 from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -39,9 +39,7 @@ class Reshape(Op):
     constructor: str = field(default="Reshape", init=False)
     family: Family = field(default=Family.VIEW, init=False)
     view_map = MappingProxyType({0: (0,)})
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.shape,)
+    is_free = True
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source, sizes = (variable.tensor_type for variable in inputs)
@@ -76,11 +74,6 @@ class Reshape(Op):
             return [None, None]
         source = node.inputs[0]
         return [Reshape(source.tensor_type.shape)(cotangent, shape_vector(source)), None]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return Work(flops=0.0, bytes=0.0, calls=0)
 
     def __str__(self) -> str:
         return f"reshape{{{','.join('?' if size is None else str(size) for size in self.shape)}}}"

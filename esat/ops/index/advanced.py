@@ -55,9 +55,6 @@ class AdvancedSubtensor(Op):
     constructor: str = field(default="AdvancedSubtensor", init=False)
     family: Family = field(default=Family.INDEX, init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.entries,)
-
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
         return (source.with_shape(chosen_shape(self.name, self.entries, source, inputs[1:])),)

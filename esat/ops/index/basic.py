@@ -11,7 +11,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work
+from esat.graph.op import Array, Family, Op
 from esat.graph.registry import function_named, op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -47,9 +47,7 @@ class Subtensor(Op):
     constructor: str = field(default="Subtensor", init=False)
     family: Family = field(default=Family.INDEX, init=False)
     view_map = MappingProxyType({0: (0,)})
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.entries,)
+    is_free = True
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
@@ -77,11 +75,6 @@ class Subtensor(Op):
         source, *numbers = node.inputs
         zeros = zeros_like(source)
         return [IncSubtensor(self.entries)(zeros, cotangent, *numbers), *rest]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return Work(flops=0.0, bytes=0.0, calls=0)
 
     def __str__(self) -> str:
         return f"{self.name}{{{entries_text(self.entries)}}}"

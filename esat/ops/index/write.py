@@ -11,7 +11,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -55,9 +55,6 @@ class PartWrite(Op):
     def __post_init__(self) -> None:
         if self.inplace:
             object.__setattr__(self, "destroy_map", MappingProxyType({0: (0,)}))
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.entries, self.inplace)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         target = as_variable(inputs[0])
@@ -108,9 +105,7 @@ class PartWrite(Op):
         """What of the result's cotangent, and of the part of it, goes to the array and to the value."""
         raise NotImplementedError
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         if not self.inplace:
             return general

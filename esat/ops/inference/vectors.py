@@ -32,9 +32,6 @@ class MakeVector(Op):
     constructor: str = field(default="MakeVector", init=False)
     family: Family = field(default=Family.CREATION, init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.dtype,)
-
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return tuple(cast(value, self.dtype) for value in inputs)
 

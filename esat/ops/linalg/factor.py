@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, GradientError, ParameterError, describe
-from esat.graph.op import Array, Work, check_count
+from esat.graph.op import Array, Shapes, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.arrays.join import join
@@ -54,9 +54,7 @@ class CholeskyFactor(MatrixOp):
 
     upper: bool = False
     matrix_share = 0.7
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.upper,)
+    cubic_operations = 1.0 / 3.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -91,11 +89,6 @@ class CholeskyFactor(MatrixOp):
         else:
             pulled = apply(CHOLESKY_PULLBACK, factor, by_factor)
         return [onto_triangle(pulled, not self.upper)]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(1.0 / 3.0, inputs, outputs, itemsizes)
 
     def __str__(self) -> str:
         return f"{self.name}{{{'upper' if self.upper else 'lower'}}}"
@@ -195,9 +188,7 @@ class CholeskyPullback(MatrixOp):
         by_cotangent = triangle(product(triangle(factor), middle))
         return [fold_batch(triangle(along), factor), fold_batch(by_cotangent, by_factor)]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         """More than of what it is written out as, which native functions compute without Python."""
         whole = self.cubic(4.0, inputs, outputs, itemsizes)
         return replace(whole, bytes=10.0 * whole.bytes, calls=10)
@@ -242,9 +233,6 @@ class QR(MatrixOp):
             raise ParameterError(
                 describe(self.name, [f"mode={self.mode!r}"], "mode is reduced, complete or r")
             )
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.mode,)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_matrices(self.name, inputs)
@@ -292,9 +280,7 @@ class QR(MatrixOp):
     def _undefined(self, node: Apply, reason: str) -> GradientError:
         return GradientError(describe(str(self), [node.inputs[0].type], reason, node.where))
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         return self.cubic(2.0 if self.mode == "r" else 4.0, inputs, outputs, itemsizes)
 
     def __str__(self) -> str:
@@ -324,6 +310,7 @@ class LU(MatrixOp):
     constructor: str = field(default="LU", init=False)
     matrix_share = 0.5
     host_only = "cuSOLVER's factors are packed with pivots"
+    cubic_operations = 2.0 / 3.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_matrices(self.name, inputs)
@@ -385,11 +372,6 @@ class LU(MatrixOp):
         axis = matrix.tensor_type.ndim - (1 if columns > size else 2)
         whole = join([square, *parts], axis) if parts else square
         return [product(permutation, whole)]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(2.0 / 3.0, inputs, outputs, itemsizes)
 
 
 UNIT_LOWER_TRANSPOSED = SolveTriangular(lower=True, transpose=True, unit_diagonal=True)

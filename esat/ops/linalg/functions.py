@@ -11,7 +11,7 @@ import numpy as np
 from esat.base.records import record
 from esat.errors import ShapeError, describe
 from esat.graph.constants import constant
-from esat.graph.op import Array, Family, Op, Work
+from esat.graph.op import Array, Family, Op, Shapes, Work
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -30,6 +30,7 @@ class MatrixFunction(MatrixOp):
     """A function of square matrices that SciPy has: what a power series of matrices gives."""
 
     host_only = "a rare function of small matrices"
+    cubic_operations = 20.0
 
     def value(self, matrix: Array) -> Array:
         """Of one matrix."""
@@ -54,11 +55,6 @@ class MatrixFunction(MatrixOp):
         whole = apply(self, join([upper, lower], rank - 2))
         size = size_of(back, rank - 1)
         return [subtensor(whole, (Ellipsis, slice(None, size), slice(size, None)))]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(20.0, inputs, outputs, itemsizes)
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -143,9 +139,7 @@ class BlockDiagonal(Op):
             row, column = row + block.shape[0], column + block.shape[1]
         return (result,)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         return replace(super().work(inputs, outputs, itemsizes), flops=0.0)  # elements are copied
 
     def linear_in(self, count: int) -> range:

@@ -8,7 +8,7 @@ from dataclasses import field
 import numpy as np
 
 from esat.base.records import record
-from esat.graph.op import Array, Work
+from esat.graph.op import Array
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -40,6 +40,7 @@ class GeneralEigenvalues(MatrixOp):
     name: str = field(default="eigvals", init=False)
     constructor: str = field(default="Eigvals", init=False)
     host_only = HOST_ONLY
+    cubic_operations = 10.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -57,11 +58,6 @@ class GeneralEigenvalues(MatrixOp):
         _, vectors = EIG(node.inputs[0])
         return [_of_matrix(node, vectors, diagonal_matrix(cotangent))]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(10.0, inputs, outputs, itemsizes)
-
 
 @record(frozen=True, eq=False, repr=False)
 class GeneralEigenvectors(MatrixOp):
@@ -73,6 +69,7 @@ class GeneralEigenvectors(MatrixOp):
     name: str = field(default="eig", init=False)
     constructor: str = field(default="Eig", init=False)
     host_only = HOST_ONLY
+    cubic_operations = 25.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -103,11 +100,6 @@ class GeneralEigenvectors(MatrixOp):
             mixed = reciprocal_gaps(values) * inner
             middle = mixed if middle is None else middle + mixed
         return [None if middle is None else _of_matrix(node, vectors, middle)]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(25.0, inputs, outputs, itemsizes)
 
 
 EIGVALS = GeneralEigenvalues()

@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.graph.constants import constant
-from esat.graph.op import Array, Work
+from esat.graph.op import Array
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -41,6 +41,7 @@ class Inverse(MatrixOp):
     name: str = field(default="inv", init=False)
     constructor: str = field(default="Inv", init=False)
     matrix_share = 0.5
+    cubic_operations = 8.0 / 3.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -55,11 +56,6 @@ class Inverse(MatrixOp):
             return [None]
         back = transposed(node.outputs[0])
         return [-product(back, cotangent, back)]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(8.0 / 3.0, inputs, outputs, itemsizes)
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -76,9 +72,7 @@ class TriangularInverse(Inverse):
     name: str = field(default="inv_triangular", init=False)
     constructor: str = field(default="InvTriangular", init=False)
     matrix_share = 0.35
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.lower,)
+    cubic_operations = 1.0 / 3.0
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         from scipy.linalg import get_lapack_funcs
@@ -94,11 +88,6 @@ class TriangularInverse(Inverse):
             return np.asarray(result.T)
 
         return (self.call(lambda array: each_matrix(inverted, array), batch),)
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(1.0 / 3.0, inputs, outputs, itemsizes)
 
     def __str__(self) -> str:
         return f"{self.name}{{{'lower' if self.lower else 'upper'}}}"
@@ -124,9 +113,7 @@ class PseudoInverse(MatrixOp):
     name: str = field(default="pinv", init=False)
     constructor: str = field(default="Pinv", init=False)
     host_only = "cuSOLVER has none, and cupy's takes other bounds"
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.rcond, self.hermitian, self.by_size)
+    cubic_operations = 24.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         if self.hermitian:
@@ -154,11 +141,6 @@ class PseudoInverse(MatrixOp):
         outside_rows = product(conjugated(product(adjoint(inverse), inverse)), flipped, right)
         return [main + outside_range + outside_rows]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(24.0, inputs, outputs, itemsizes)
-
 
 def identity_of(left: Variable, right: Variable) -> Variable:
     """``1 - left @ right``: the projector away from the range of ``left``, for an inverse ``right``."""
@@ -173,6 +155,7 @@ class Determinant(MatrixOp):
     name: str = field(default="det", init=False)
     constructor: str = field(default="Det", init=False)
     matrix_share = 0.5
+    cubic_operations = 2.0 / 3.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_square(self.name, inputs[0], inputs)
@@ -186,11 +169,6 @@ class Determinant(MatrixOp):
         (cotangent,) = cotangents
         return [None if cotangent is None else as_factor(cotangent) * apply(COFACTORS, node.inputs[0])]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(2.0 / 3.0, inputs, outputs, itemsizes)
-
 
 @record(frozen=True, eq=False, repr=False)
 class Cofactors(MatrixOp):
@@ -203,6 +181,7 @@ class Cofactors(MatrixOp):
     name: str = field(default="cofactors", init=False)
     constructor: str = field(default="Cofactors", init=False)
     host_only = "a rare function of small matrices"
+    cubic_operations = 24.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -230,11 +209,6 @@ class Cofactors(MatrixOp):
         back = transposed(inverse)
         return [total * cofactors - product(back, scaled, back)]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(24.0, inputs, outputs, itemsizes)
-
 
 @record(frozen=True, eq=False, repr=False)
 class SignLogDeterminant(MatrixOp):
@@ -246,6 +220,7 @@ class SignLogDeterminant(MatrixOp):
     name: str = field(default="slogdet", init=False)
     constructor: str = field(default="SlogDet", init=False)
     matrix_share = 0.5
+    cubic_operations = 2.0 / 3.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_square(self.name, inputs[0], inputs)
@@ -267,11 +242,6 @@ class SignLogDeterminant(MatrixOp):
             phase = cast(turned, dtype) * constant(1j, dtype)
             factor = phase if factor is None else factor + phase
         return [None if factor is None else as_factor(factor) * transposed(apply(INVERSE, matrix))]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(2.0 / 3.0, inputs, outputs, itemsizes)
 
 
 INVERSE = Inverse()

@@ -14,7 +14,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, describe
-from esat.graph.op import Array, Op, Work, check_count
+from esat.graph.op import Array, Op, Shapes, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.inference.broadcasting import broadcast_types, equalize_ranks
@@ -42,6 +42,7 @@ class PackedLU(MatrixOp):
     constructor: str = field(default="PackedLU", init=False)
     matrix_share = 0.5
     host_only = "cuSOLVER's factors are packed in another way"
+    cubic_operations = 2.0 / 3.0
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return _in_double(self.name, inputs, 1)
@@ -71,11 +72,6 @@ class PackedLU(MatrixOp):
             SOLVE.call(lambda _, place=place: factored(place), batch)  # by the name that users know
         return (result,)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(2.0 / 3.0, inputs, outputs, itemsizes)
-
 
 @record(frozen=True, eq=False, repr=False)
 class PackedSolve(MatrixOp):
@@ -93,9 +89,6 @@ class PackedSolve(MatrixOp):
     matrix_share = 0.5  # as that of Solve: one system alone is no reason for two calls
     wakes = True
     host_only = "cuSOLVER's factors are packed in another way"
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.transpose,)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return equalize_ranks(_in_double(self.name, inputs, 2))
@@ -133,9 +126,7 @@ class PackedSolve(MatrixOp):
         back: Variable = PackedSolve(not self.transpose)(factors, cotangent)
         return [None, fold_batch(back, sides)]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         batch = float(np.prod(outputs[0][:-2]))
         flops = 2.0 * float(inputs[0][-1]) ** 2 * outputs[0][-1]

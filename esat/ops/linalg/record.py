@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, LinearAlgebraError, MatrixShapeError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
 from esat.ops.cast import cast
@@ -26,6 +26,9 @@ class MatrixOp(Op):
 
     Attributes
     ----------
+    cubic_operations
+        Of each matrix it takes so many operations times ``rows * columns * min(rows, columns)``; 0 where
+        :meth:`work` says otherwise.
     matrix_share
         The share of the rate of matrix products that the routine reaches for large matrices, whatever the
         number of right sides; 0 where that was not measured.
@@ -36,6 +39,7 @@ class MatrixOp(Op):
 
     family: Family = field(default=Family.LIBRARY, init=False)
 
+    cubic_operations: ClassVar[float] = 0.0
     matrix_share: ClassVar[float] = 0.0
     wakes: ClassVar[bool] = False
 
@@ -60,13 +64,12 @@ class MatrixOp(Op):
         except ValueError as error:
             raise ShapeError(describe(self.name, _shown(arrays), str(error))) from error
 
-    def cubic(
-        self,
-        factor: float,
-        inputs: Sequence[tuple[int, ...]],
-        outputs: Sequence[tuple[int, ...]],
-        itemsizes: Sequence[int],
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
+        if self.cubic_operations:
+            return self.cubic(self.cubic_operations, inputs, outputs, itemsizes)
+        return super().work(inputs, outputs, itemsizes)
+
+    def cubic(self, factor: float, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         """The cost of ``factor * rows * columns * min(rows, columns)`` operations a matrix."""
         general = Op.work(self, inputs, outputs, itemsizes)
         *batch, rows, columns = inputs[0]

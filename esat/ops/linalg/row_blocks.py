@@ -48,9 +48,6 @@ class RowBlocks(Op):
     family: Family = field(default=Family.CONTRACTION, init=False)
     host_only = "an order of work for the caches of a processor"
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.body, self.leaves)
-
     def of_rows(self) -> set[Variable]:
         """The variables of the body that have a row for each sample."""
         found = set(self.body.inputs[: self.leaves])

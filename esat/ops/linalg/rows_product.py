@@ -13,7 +13,7 @@ from esat.errors import DtypeError, ShapeError, describe, sizes_differ
 from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.function_graph import FunctionGraph
 from esat.graph.identity import is_among
-from esat.graph.op import Array, Family, Op, Work, as_variable, check_count
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable, check_count
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
 
@@ -43,9 +43,6 @@ class RowsProduct(Op):
     constructor: str = field(default="RowsMatMul", init=False)
     family: Family = field(default=Family.CONTRACTION, init=False)
     host_only = "an order of work for the caches of a processor"
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.middle,)
 
     @property
     def others(self) -> tuple[Variable, ...]:
@@ -110,9 +107,7 @@ class RowsProduct(Op):
         assert self.middle is not None
         return next(node for node in self.middle.toposort() if is_among(variable, node.inputs))
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         (rows, columns), across = inputs[0], outputs[0][1]
         return Work(flops=4.0 * rows * columns * across, bytes=general.bytes, calls=1)

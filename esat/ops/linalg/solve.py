@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from esat.base.records import record
-from esat.graph.op import Array, Op, Work, check_count
+from esat.graph.op import Array, Op, Shapes, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
 from esat.ops.inference.broadcasting import equalize_ranks
@@ -39,9 +39,7 @@ class _System(MatrixOp):
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (inputs[1].tensor_type.with_shape(system_shape(self.name, inputs)),)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size, columns = inputs[0][-1], outputs[0][-1]
         batch = float(np.prod(outputs[0][:-2]))
@@ -144,9 +142,6 @@ class SolveTriangular(_System):
     def substitutions(self) -> float:
         return 1.0
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.lower, self.transpose, self.unit_diagonal)
-
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         import scipy.linalg
 
@@ -199,9 +194,6 @@ class CholeskySolve(_System):
     name: str = field(default="cho_solve", init=False)
     constructor: str = field(default="CholeskySolve", init=False)
     matrix_share = 0.7
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.lower,)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         import scipy.linalg

@@ -11,7 +11,7 @@ import numpy as np
 from esat.base.records import record
 from esat.errors import GradientError, ParameterError, describe
 from esat.graph.constants import constant
-from esat.graph.op import Array, Work
+from esat.graph.op import Array
 from esat.graph.registry import op_named
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -54,9 +54,6 @@ class _Hermitian(MatrixOp):
         if self.triangle not in ("L", "U"):
             raise ParameterError(describe(self.name, [f"UPLO={self.triangle!r}"], 'UPLO is "L" or "U"'))
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.triangle,)
-
     def __str__(self) -> str:
         return f"{self.name}{{{self.triangle}}}"
 
@@ -67,6 +64,7 @@ class Eigenvalues(_Hermitian):
 
     name: str = field(default="eigvalsh", init=False)
     constructor: str = field(default="Eigvalsh", init=False)
+    cubic_operations = 4.0 / 3.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -84,11 +82,6 @@ class Eigenvalues(_Hermitian):
         along = hermitian_part(product(conjugated(vectors) * as_row(cotangent), transposed(vectors)))
         return [onto_triangle(along, self.triangle == "L")]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(4.0 / 3.0, inputs, outputs, itemsizes)
-
 
 @record(frozen=True, eq=False, repr=False)
 class Eigenvectors(_Hermitian):
@@ -99,6 +92,7 @@ class Eigenvectors(_Hermitian):
 
     name: str = field(default="eigh", init=False)
     constructor: str = field(default="Eigh", init=False)
+    cubic_operations = 9.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         size = check_square(self.name, inputs[0], inputs)
@@ -126,11 +120,6 @@ class Eigenvectors(_Hermitian):
         along = hermitian_part(product(conjugated(vectors), middle, transposed(vectors)))
         return [onto_triangle(along, self.triangle == "L")]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(9.0, inputs, outputs, itemsizes)
-
 
 def reciprocal_gaps(values: Variable) -> Variable:
     """``1 / (values[j] - values[i])`` at ``[i, j]``, and 0 on the diagonal."""
@@ -145,6 +134,7 @@ class SingularValues(MatrixOp):
 
     name: str = field(default="svdvals", init=False)
     constructor: str = field(default="SingularValues", init=False)
+    cubic_operations = 4.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_matrices(self.name, inputs)
@@ -161,11 +151,6 @@ class SingularValues(MatrixOp):
             return [None]
         left, _, right = SVD(full_matrices=False)(node.inputs[0])
         return [product(conjugated(left) * as_row(cotangent), conjugated(right))]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(4.0, inputs, outputs, itemsizes)
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -184,9 +169,7 @@ class SVD(MatrixOp):
     full_matrices: bool = True
     name: str = field(default="svd", init=False)
     constructor: str = field(default="SVD", init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.full_matrices,)
+    cubic_operations = 22.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_matrices(self.name, inputs)
@@ -222,11 +205,6 @@ class SVD(MatrixOp):
             reason = "the gradient by vectors takes full_matrices=False, or a square matrix"
             raise GradientError(describe(self.name, [matrix.type], reason, node.where))
         return [_svd_gradient(node.outputs, (by_left, by_values, by_right))]
-
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
-        return self.cubic(22.0, inputs, outputs, itemsizes)
 
     def __str__(self) -> str:
         return f"{self.name}{{{'full' if self.full_matrices else 'reduced'}}}"

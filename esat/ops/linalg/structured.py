@@ -51,9 +51,6 @@ class StructuredProduct(MatMul):
         object.__setattr__(self, "name", "_".join(words))
         object.__setattr__(self, "constructor", constructor_of(self.structure, self.side))
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.structure, self.side)
-
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         types = [variable.tensor_type for variable in inputs]
         if types[0].dtype not in DTYPES:

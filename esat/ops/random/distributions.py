@@ -186,9 +186,6 @@ class Integers(RandomVariable):
     name: str = field(default="integers", init=False)
     constructor: str = field(default="RandomIntegers", init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.size_rank, self.in_place, self.integer_dtype)
-
     @property
     def kinds(self) -> tuple[Kind, ...]:
         return ("integer", "integer")

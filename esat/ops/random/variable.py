@@ -13,7 +13,7 @@ import numpy as np
 from esat.base.records import record
 from esat.errors import DtypeError, GradientError, ParameterError, ShapeError, describe
 from esat.graph.algorithms.traversal import inputs_of
-from esat.graph.op import Array, Family, Op, Work, as_variable
+from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.random_type import RandomState, RandomType
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Constant, Variable
@@ -78,9 +78,6 @@ class RandomVariable(Op):
         """A sample of ``size`` independent draws, from a generator that is advanced."""
 
     # ---- what follows
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.size_rank, self.in_place)
 
     def inplace(self) -> RandomVariable:
         """The same draw, advancing the state it is given."""
@@ -189,8 +186,6 @@ class RandomVariable(Op):
             )
         return None
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         size = float(np.prod(outputs[-1], dtype=np.float64))
         return Work(flops=20.0 * size, bytes=size * itemsizes[-1], calls=1)

@@ -42,9 +42,6 @@ class Choice(RandomVariable):
     name: str = field(default="choice", init=False)
     constructor: str = field(default="RandomChoice", init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.size_rank, self.in_place, self.with_replacement, self.weighted, self.shuffle)
-
     @property
     def kinds(self) -> tuple[Kind, ...]:
         return ("integer", "real") if self.weighted else ("integer",)
@@ -174,9 +171,6 @@ class MultivariateNormal(RandomVariable):
     method: NormalMethod = "svd"
     name: str = field(default="multivariate_normal", init=False)
     constructor: str = field(default="RandomMultivariateNormal", init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.size_rank, self.in_place, self.method)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

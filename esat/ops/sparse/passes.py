@@ -17,7 +17,7 @@ import numpy as np
 from esat.base.records import record
 from esat.errors import DtypeError, describe
 from esat.graph.algorithms.copying import clone
-from esat.graph.op import Work
+from esat.graph.op import Shapes, Work
 from esat.graph.registry import function_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -68,6 +68,9 @@ class SparsePass(ProductOp):
         object.__setattr__(self, "is_number", self.formula.startswith("sum("))
         object.__setattr__(self, "typing", "number" if self.is_number else "usmm")
         object.__setattr__(self, "kinds", tuple(_KINDS.get(name, 2) for name in self.operands))
+
+    def properties(self) -> tuple[object, ...]:
+        return ()  # its name says all
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         named, types = self._named(inputs), [variable.type for variable in inputs]
@@ -139,9 +142,7 @@ class SparsePass(ProductOp):
         pulled = function_named("vjp")([value], inputs, [seed], "zero")
         return list(clone(pulled, dict(zip((*inputs, seed), (*node.inputs, cotangent), strict=True)))[0])
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         named = self._named(inputs)
         rows, columns = named["sparse"][0], named["dense"][1]
         products = rows * columns * self.formula.count("@ square")

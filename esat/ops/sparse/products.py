@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import AxisError, DtypeError, ShapeError, describe
-from esat.graph.op import Work
+from esat.graph.op import Shapes, Work
 from esat.graph.sparse_type import SparseType, canonical
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -114,9 +114,7 @@ class StructuredDot(ProductOp):
             self(SPARSE_TRANSPOSE(left), cotangent),
         ]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = SparseOp.work(self, inputs, outputs, itemsizes)
         return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1], share=WITH_DENSE)
 
@@ -159,9 +157,7 @@ class SampledValues(ProductOp):
         by_right = STRUCTURED_DOT(SPARSE_TRANSPOSE(weighted), left)
         return [None, STRUCTURED_DOT(weighted, swap_last_axes(right)), swap_last_axes(by_right)]
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = SparseOp.work(self, inputs, outputs, itemsizes)
         # Columns of the second factor are read one after the other.
         return replace(general, flops=2.0 * count(inputs[0]) * inputs[1][1], share=0.08)
@@ -253,9 +249,6 @@ class SparseSum(SparseOp):
     constructor: str = field(default="SparseSum", init=False)
     typing: str = field(default="sparse_sum", init=False)
     kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.axis,)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = sparse_type(self.name, inputs[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, ShapeError, describe
-from esat.graph.op import Family, Op, Work
+from esat.graph.op import Family, Op, Shapes, Work
 from esat.graph.sparse_type import Format, SparseType, array_class, canonical, is_sparse_matrix
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
@@ -44,9 +44,7 @@ class SparseOp(Op):
     family: Family = field(default=Family.SPARSE, init=False)
     host_only = "sparse matrices are SciPy's"
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         shapes = (*inputs, *outputs)
         moved = sum(bytes_of(shape, size) for shape, size in zip(shapes, itemsizes, strict=True))
         return Work(flops=float(sum(count(shape) for shape in outputs)), bytes=moved, calls=1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import ShapeError, describe
-from esat.graph.op import Work, as_variable
+from esat.graph.op import Shapes, Work, as_variable
 from esat.graph.sparse_type import Format, SparseType, array_class, canonical
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -40,9 +40,7 @@ class StoredValues(SparseOp):
         values = inputs[0].data
         return (values if values.flags.aligned else values.copy(),)
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         return Work(flops=0.0, bytes=0.0, calls=1)  # they are there already
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> Cotangents:
@@ -108,9 +106,6 @@ class SparseFromDense(SparseOp):
     format: Format = "csr"
     name: str = field(default="sparse_from_dense", init=False)
     constructor: str = field(default="SparseFromDense", init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.format,)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = dense_type(self.name, inputs[0], 2)
@@ -220,9 +215,6 @@ class Compressed(SparseOp):
     name: str = field(default="csm", init=False)
     constructor: str = field(default="Compressed", init=False)
 
-    def properties(self) -> tuple[object, ...]:
-        return (self.format, self.shape)
-
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         values, *integers = inputs
         return (as_variable(values), *(cast(part, "int64") for part in integers))
@@ -289,9 +281,6 @@ class ConvertFormat(SparseOp):
     format: Format = "csr"
     name: str = field(default="sparse_format", init=False)
     constructor: str = field(default="SparseFormat", init=False)
-
-    def properties(self) -> tuple[object, ...]:
-        return (self.format,)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = sparse_type(self.name, inputs[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from esat.base.records import record
 from esat.errors import DtypeError, GradientError, ShapeError, describe
-from esat.graph.op import Array, Family, Op, Work, check_count
+from esat.graph.op import Array, Family, Op, Shapes, Work, check_count
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
 from esat.graph.variables import Apply, Variable
@@ -144,6 +144,9 @@ class Elementwise(Op):
         dtypes = operand_dtypes(self.name, self.dtypes, inputs, by_result=self.typing == "same")
         return [cast(wrap(self.name, value, d), d) for value, d in zip(inputs, dtypes, strict=True)]
 
+    def properties(self) -> tuple[object, ...]:
+        return ()  # its name says all
+
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         types = [variable.tensor_type for variable in inputs]
         dtype = types[-1].dtype
@@ -182,9 +185,7 @@ class Elementwise(Op):
                 raise ShapeError(describe(self.name, shown, "the shapes do not broadcast")) from error
             raise DtypeError(describe(self.name, shown, str(error))) from error
 
-    def work(
-        self, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], itemsizes: Sequence[int]
-    ) -> Work:
+    def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:
         general = Op.work(self, inputs, outputs, itemsizes)
         size = float(np.prod(outputs[0], dtype=np.float64))
         return Work(flops=self.flops * size, bytes=general.bytes, calls=0)
