@@ -279,12 +279,9 @@ def holds(fact: str, array: Array, scale: float = 1.0) -> bool:
     rows, columns = array.shape[-2:]
     if fact in SQUARE_STRUCTURES and rows != columns:
         return False
-    rounded = scale * TOLERANCES.get(array.dtype.name, 1e-8) * max(rows, 1)
-    return (
-        RECORDS[fact].holds(array, rounded)
-        if array.size
-        else fact != "orthonormal_columns" or columns <= rows
-    )
+    if not array.size and fact != "orthonormal_columns":
+        return True
+    return RECORDS[fact].holds(array, scale * TOLERANCES.get(array.dtype.name, 1e-8) * max(rows, 1))
 
 
 def _sign_holds(fact: str, array: Array) -> NDArray[np.bool_]:
