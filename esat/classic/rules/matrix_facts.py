@@ -162,7 +162,7 @@ class _Question(Matcher):
 
     def condition(self, condition: Sexp, bindings: Bindings) -> Iterator[Bindings]:
         name, *operands = map(str, condition)
-        if name in (WANTED, "matrices"):  # e itself is one of matrices, or nothing is asked
+        if name == WANTED or (name == "matrices" and _is_matrix(bindings[operands[0]])):
             yield bindings
         elif name in (SAME, TRANSPOSED):
             yield from self._relation(name, operands, bindings)
@@ -214,9 +214,9 @@ class _Question(Matcher):
         return self._related[key]
 
 
-def _is_matrix(variable: Variable) -> bool:
+def _is_matrix(variable: Value) -> bool:
     """Whether there are two axes or more, neither of the last two of size 1 by type."""
-    type = variable.type
+    type = variable.type if isinstance(variable, Variable) else None
     return isinstance(type, TensorType) and type.ndim >= 2 and 1 not in type.shape[-2:]
 
 
