@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -36,10 +35,8 @@ class AccumulateProduct(Op):
 
     dropped: int | None = None
     inplace: bool = False
-    name: str = field(default="gemm", init=False)
-    constructor: str = field(default="Gemm", init=False)
-    family: Family = field(default=Family.CONTRACTION, init=False)
-    typing: str = field(default="same", init=False)
+    name, constructor, family = "gemm", "Gemm", Family.CONTRACTION
+    typing = "same"
 
     def __post_init__(self) -> None:
         if self.inplace:

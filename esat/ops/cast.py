@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,8 @@ class Cast(Op):
     """Convert every element to ``dtype`` as ``numpy.ndarray.astype`` does."""
 
     dtype: str
-    name: str = field(default="cast", init=False)
-    constructor: str = field(default="Cast", init=False)
-    family: Family = field(default=Family.ELEMENTWISE, init=False)
-    typing: str = field(default="cast", init=False)
+    name, constructor, family = "cast", "Cast", Family.ELEMENTWISE
+    typing = "cast"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (inputs[0].tensor_type.with_dtype(self.dtype),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -32,10 +31,8 @@ class MatMul(Op):
     ``(..., m, n)``. Integers and booleans are multiplied as ``numpy.matmul`` does.
     """
 
-    name: str = field(default="matmul", init=False)
-    constructor: str = field(default="MatMul", init=False)
-    family: Family = field(default=Family.CONTRACTION, init=False)
-    typing: str = field(default="matmul", init=False)
+    name, constructor, family = "matmul", "MatMul", Family.CONTRACTION
+    typing = "matmul"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         check_count(self.name, inputs, 2)

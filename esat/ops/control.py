@@ -6,7 +6,6 @@ Nodes of this family are not computed at compile time: an assertion that fails b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -32,7 +31,7 @@ Shape = tuple[int | None, ...]
 class _Pass(Op):
     """An op that hands its first operand on, as a view, after a check."""
 
-    family: Family = field(default=Family.CONTROL, init=False)
+    family = Family.CONTROL
     view_map = MappingProxyType({0: (0,)})
 
     def linear_in(self, count: int) -> range:
@@ -59,8 +58,7 @@ class Assert(_Pass):
 
     message: str = "an assertion failed"
     error: type[EsatError] = AssertionFailed
-    name: str = field(default="assert", init=False)
-    constructor: str = field(default="Assert", init=False)
+    name, constructor = "assert", "Assert"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         value, *conditions = inputs
@@ -102,8 +100,7 @@ class After(_Pass):
     operand, and neither is taken for the other.
     """
 
-    name: str = field(default="after", init=False)
-    constructor: str = field(default="After", init=False)
+    name, constructor = "after", "After"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return (inputs[0].type,)
@@ -133,8 +130,7 @@ class SpecifyShape(_Pass):
     """
 
     shape: Shape = ()
-    name: str = field(default="specify_shape", init=False)
-    constructor: str = field(default="SpecifyShape", init=False)
+    name, constructor = "specify_shape", "SpecifyShape"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
@@ -171,10 +167,8 @@ class IfElse(Op):
     """
 
     count: int = 1
-    name: str = field(default="ifelse", init=False)
-    constructor: str = field(default="IfElse", init=False)
-    family: Family = field(default=Family.CONTROL, init=False)
-    lazy: bool = field(default=True, init=False)
+    name, constructor, family = "ifelse", "IfElse", Family.CONTROL
+    lazy = True
     host_only = "the host chooses; the values that it chooses between stay where they are"
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,7 @@ from esat.ops.inference.promotion import common_dtype
 class Convolution(Op):
     """``out[k] = sum(a[i] * v[k - i])``: vectors of ``n`` and ``m`` elements give one of ``n + m - 1``."""
 
-    name: str = field(default="convolve", init=False)
-    constructor: str = field(default="Convolve", init=False)
-    family: Family = field(default=Family.LIBRARY, init=False)
+    name, constructor, family = "convolve", "Convolve", Family.LIBRARY
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         dtype = common_dtype(self.name, inputs)

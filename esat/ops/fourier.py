@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -41,7 +40,7 @@ class Fourier(Op):
     constructor: str
     size: int | None = None
     variants = MappingProxyType({name.capitalize(): name for name in KINDS})
-    family: Family = field(default=Family.LIBRARY, init=False)
+    family = Family.LIBRARY
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         operand = as_variable(inputs[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,8 @@ class Normalization(Op):
     name: str
     constructor: str
     axes: tuple[int, ...]
-    family: Family = field(default=Family.LIBRARY, init=False)
-    typing: str = field(default="same", init=False)
+    family = Family.LIBRARY
+    typing = "same"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         check_count(self.name, inputs, 1)

@@ -89,7 +89,7 @@ class Reduction(Op):
     name: str = field(init=False)
     constructor: str = field(init=False)
     typing: str = field(init=False)
-    family: Family = field(default=Family.REDUCTION, init=False)
+    family = Family.REDUCTION
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.reducer.name)

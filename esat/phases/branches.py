@@ -8,7 +8,6 @@ through a node that marks the place, and what is learnt of the marked value hold
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from types import MappingProxyType
 
 from esat.base.records import record
@@ -35,9 +34,7 @@ class Within(Op):
     """
 
     branch: int
-    name: str = field(default="within", init=False)
-    constructor: str = field(default="Within", init=False)
-    family: Family = field(default=Family.VIEW, init=False)
+    name, constructor, family = "within", "Within", Family.VIEW
     view_map = MappingProxyType({0: (0,)})
     is_free = True
 

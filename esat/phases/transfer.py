@@ -8,7 +8,6 @@ one side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Literal, TypeAlias
 
 from esat.base.records import record
@@ -32,10 +31,8 @@ class Transfer(Op):
     """
 
     to: Side
-    name: str = field(default="transfer", init=False)
-    constructor: str = field(default="Transfer", init=False)
-    family: Family = field(default=Family.LIBRARY, init=False)
-    typing: str = field(default="same", init=False)
+    name, constructor, family = "transfer", "Transfer", Family.LIBRARY
+    typing = "same"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         check_count(self.name, inputs, 1)

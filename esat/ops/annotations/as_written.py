@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
 from esat.base.records import record
 from esat.graph.op import Array, Family, Op, Shapes, Work
@@ -22,10 +21,8 @@ class AsWritten(Op):
     """
 
     op: Op
-    name: str = field(default="as_written", init=False)
-    constructor: str = field(default="AsWritten", init=False)
-    family: Family = field(default=Family.LIBRARY, init=False)
-    host_only: str = field(default="it stands in graphs while they are optimized alone", init=False)
+    name, constructor, family = "as_written", "AsWritten", Family.LIBRARY
+    host_only = "it stands in graphs while they are optimized alone"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         return self.op.infer_types(inputs)

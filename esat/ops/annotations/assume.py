@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -32,9 +31,7 @@ class Assume(Op):
     """
 
     facts: tuple[str, ...]
-    name: str = field(default="assume", init=False)
-    constructor: str = field(default="Assume", init=False)
-    family: Family = field(default=Family.VIEW, init=False)
+    name, constructor, family = "assume", "Assume", Family.VIEW
     view_map = MappingProxyType({0: (0,)})
     is_free = True
 

@@ -6,7 +6,6 @@ After Griewank and Walther, "Evaluating Derivatives", chapter 12.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
 from esat.base.records import record
 from esat.graph.algorithms.copying import clone
@@ -28,8 +27,7 @@ class Checkpoint(WithGradient):
         A :class:`Recomputation`.
     """
 
-    name: str = field(default="checkpoint", init=False)
-    constructor: str = field(default="Checkpoint", init=False)
+    name, constructor = "checkpoint", "Checkpoint"
 
     def jvp(self, node: Apply, tangents: Sequence[Variable | None]) -> list[Variable | None]:
         return list(tangents[: self.count])

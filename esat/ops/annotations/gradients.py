@@ -6,7 +6,6 @@ Nothing is left of them in what is compiled: :func:`without_gradients` takes the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -28,9 +27,7 @@ PullBack = Callable[[Sequence[Variable], Sequence[Variable]], Sequence[Variable 
 class StopGradient(Op):
     """The operand, whose derivatives are zero here."""
 
-    name: str = field(default="stop_gradient", init=False)
-    constructor: str = field(default="StopGradient", init=False)
-    family: Family = field(default=Family.VIEW, init=False)
+    name, constructor, family = "stop_gradient", "StopGradient", Family.VIEW
     view_map = MappingProxyType({0: (0,)})
     is_free = True
 
@@ -67,9 +64,7 @@ class WithGradient(Op):
     count: int
     operands: int
     pull_back: PullBack
-    name: str = field(default="with_gradient", init=False)
-    constructor: str = field(default="WithGradient", init=False)
-    family: Family = field(default=Family.VIEW, init=False)
+    name, constructor, family = "with_gradient", "WithGradient", Family.VIEW
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view_map", {place: (place,) for place in range(self.count)})

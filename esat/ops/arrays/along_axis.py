@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 from esat.base.records import record
@@ -30,7 +29,7 @@ class AlongAxis(Op):
     name: str
     constructor: str
     axis: int
-    family: Family = field(default=Family.LIBRARY, init=False)
+    family = Family.LIBRARY
 
     def result_type(self, source: TensorType) -> TensorType:
         """The type of the result, by default that of the operand."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,7 @@ class Alloc(Op):
     The value's axes of size 1 are stretched; the others must have the size asked for.
     """
 
-    name: str = field(default="alloc", init=False)
-    constructor: str = field(default="Alloc", init=False)
-    family: Family = field(default=Family.CREATION, init=False)
+    name, constructor, family = "alloc", "Alloc", Family.CREATION
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         value = as_variable(inputs[0])
@@ -115,9 +112,7 @@ class ARange(Op):
     """
 
     dtype: str
-    name: str = field(default="arange", init=False)
-    constructor: str = field(default="ARange", init=False)
-    family: Family = field(default=Family.CREATION, init=False)
+    name, constructor, family = "arange", "ARange", Family.CREATION
     host_only = "numbers that the host counts up, as NumPy rounds them"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -190,7 +185,7 @@ class DiagonalMatrix(Op):
     name: str
     constructor: str
     dtype: str
-    family: Family = field(default=Family.CREATION, init=False)
+    family = Family.CREATION
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return tuple(as_size(self.name, value) for value in inputs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import reprlib
 from collections.abc import Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -32,9 +31,7 @@ class Diagonal(Op):
     """View diagonal ``offset`` of the matrices in the last two axes; it becomes the last axis."""
 
     offset: int = 0
-    name: str = field(default="diagonal", init=False)
-    constructor: str = field(default="Diagonal", init=False)
-    family: Family = field(default=Family.INDEX, init=False)
+    name, constructor, family = "diagonal", "Diagonal", Family.INDEX
     view_map = MappingProxyType({0: (0,)})
     is_free = True
 
@@ -79,9 +76,7 @@ class DiagonalOf(Op):
     """A square matrix with a vector on diagonal ``offset`` and zeros elsewhere."""
 
     offset: int = 0
-    name: str = field(default="diag", init=False)
-    constructor: str = field(default="Diag", init=False)
-    family: Family = field(default=Family.CREATION, init=False)
+    name, constructor, family = "diag", "Diag", Family.CREATION
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -34,10 +33,8 @@ class DimShuffle(Op):
 
     order: Order
     input_rank: int
-    name: str = field(default="dimshuffle", init=False)
-    constructor: str = field(default="DimShuffle", init=False)
-    family: Family = field(default=Family.VIEW, init=False)
-    typing: str = field(default="dimshuffle", init=False)
+    name, constructor, family = "dimshuffle", "DimShuffle", Family.VIEW
+    typing = "dimshuffle"
     view_map = MappingProxyType({0: (0,)})
     is_free = True
 

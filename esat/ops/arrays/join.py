@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -30,9 +29,7 @@ class Join(Op):
     """Arrays of one rank and dtype put one after the other along an axis. Other sizes must be equal."""
 
     axis: int
-    name: str = field(default="join", init=False)
-    constructor: str = field(default="Join", init=False)
-    family: Family = field(default=Family.INDEX, init=False)
+    name, constructor, family = "join", "Join", Family.INDEX
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         if not inputs:
@@ -109,9 +106,7 @@ class Split(Op):
 
     axis: int
     parts: int
-    name: str = field(default="split", init=False)
-    constructor: str = field(default="Split", init=False)
-    family: Family = field(default=Family.INDEX, init=False)
+    name, constructor, family = "split", "Split", Family.INDEX
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "view_map", dict.fromkeys(range(self.parts), (0,)))

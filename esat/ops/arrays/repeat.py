@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
 import numpy as np
 
@@ -18,9 +17,7 @@ from esat.graph.variables import Apply, Variable
 class RepeatedPlaces(Op):
     """The numbers 0, 1, ... as int64, each as often as a vector of int64 counts says."""
 
-    name: str = field(default="repeated_places", init=False)
-    constructor: str = field(default="RepeatedPlaces", init=False)
-    family: Family = field(default=Family.LIBRARY, init=False)
+    name, constructor, family = "repeated_places", "RepeatedPlaces", Family.LIBRARY
     host_only = "its counts tell the size of the result, and the host needs that"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -32,9 +31,7 @@ class SearchSorted(Op):
     """
 
     side: Side
-    name: str = field(default="searchsorted", init=False)
-    constructor: str = field(default="SearchSorted", init=False)
-    family: Family = field(default=Family.LIBRARY, init=False)
+    name, constructor, family = "searchsorted", "SearchSorted", Family.LIBRARY
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         dtype = common_dtype(self.name, inputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -29,9 +28,7 @@ class ShapeI(Op):
     """The size of one axis, as an int64 scalar; axis 2 of a sparse matrix has its stored values."""
 
     axis: int
-    name: str = field(default="shape_i", init=False)
-    constructor: str = field(default="ShapeI", init=False)
-    family: Family = field(default=Family.LIBRARY, init=False)
+    name, constructor, family = "shape_i", "ShapeI", Family.LIBRARY
     host_only = "a size, which the host knows"
     is_free = True
 

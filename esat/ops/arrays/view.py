@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -35,9 +34,7 @@ class Reshape(Op):
     """
 
     shape: tuple[int | None, ...]
-    name: str = field(default="reshape", init=False)
-    constructor: str = field(default="Reshape", init=False)
-    family: Family = field(default=Family.VIEW, init=False)
+    name, constructor, family = "reshape", "Reshape", Family.VIEW
     view_map = MappingProxyType({0: (0,)})
     is_free = True
 

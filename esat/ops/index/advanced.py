@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -51,9 +50,7 @@ class AdvancedSubtensor(Op):
     """
 
     entries: tuple[Entry, ...]
-    name: str = field(default="advanced_subtensor", init=False)
-    constructor: str = field(default="AdvancedSubtensor", init=False)
-    family: Family = field(default=Family.INDEX, init=False)
+    name, constructor, family = "advanced_subtensor", "AdvancedSubtensor", Family.INDEX
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = inputs[0].tensor_type
@@ -91,8 +88,7 @@ class AdvancedSetSubtensor(Replacing):
     Where an element is chosen more than once the last value stays, as in NumPy.
     """
 
-    name: str = field(default="advanced_set_subtensor", init=False)
-    constructor: str = field(default="AdvancedSetSubtensor", init=False)
+    name, constructor = "advanced_set_subtensor", "AdvancedSetSubtensor"
     traffic = 3
 
     def part_shape(self, target: TensorType, indices: Sequence[Variable]) -> tuple[int | None, ...]:
@@ -147,8 +143,7 @@ class AdvancedIncSubtensor(Adding, AdvancedSetSubtensor):
     An element chosen several times gets all the values, as by ``numpy.add.at``.
     """
 
-    name: str = field(default="advanced_inc_subtensor", init=False)
-    constructor: str = field(default="AdvancedIncSubtensor", init=False)
+    name, constructor = "advanced_inc_subtensor", "AdvancedIncSubtensor"
 
     def store(self, result: Array, index: Any, value: Array) -> None:
         np.add.at(result, index, value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -43,9 +42,7 @@ class Subtensor(Op):
     """
 
     entries: tuple[Entry, ...]
-    name: str = field(default="subtensor", init=False)
-    constructor: str = field(default="Subtensor", init=False)
-    family: Family = field(default=Family.INDEX, init=False)
+    name, constructor, family = "subtensor", "Subtensor", Family.INDEX
     view_map = MappingProxyType({0: (0,)})
     is_free = True
 
@@ -84,8 +81,7 @@ class Subtensor(Op):
 class SetSubtensor(Replacing):
     """A copy of an array with one part replaced: ``(array, value, *numbers)``."""
 
-    name: str = field(default="set_subtensor", init=False)
-    constructor: str = field(default="SetSubtensor", init=False)
+    name, constructor = "set_subtensor", "SetSubtensor"
     traffic = 2
 
     def part_shape(self, target: TensorType, indices: Sequence[Variable]) -> tuple[int | None, ...]:
@@ -115,8 +111,7 @@ class SetSubtensor(Replacing):
 class IncSubtensor(Adding, SetSubtensor):
     """A copy of an array with a value added to one part: ``(array, value, *numbers)``."""
 
-    name: str = field(default="inc_subtensor", init=False)
-    constructor: str = field(default="IncSubtensor", init=False)
+    name, constructor = "inc_subtensor", "IncSubtensor"
 
     def write(self, part: Array, value: Array) -> None:
         np.add(part, value, out=part)

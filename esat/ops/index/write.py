@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -39,7 +38,7 @@ class PartWrite(Op):
 
     entries: tuple[Entry, ...]
     inplace: bool = False
-    family: Family = field(default=Family.INDEX, init=False)
+    family = Family.INDEX
 
     traffic: ClassVar[int]
     """How often a write in place reads or writes as many bytes as its part has."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,7 @@ class MakeVector(Op):
     """A vector of the given scalars, which have one dtype."""
 
     dtype: str
-    name: str = field(default="make_vector", init=False)
-    constructor: str = field(default="MakeVector", init=False)
-    family: Family = field(default=Family.CREATION, init=False)
+    name, constructor, family = "make_vector", "MakeVector", Family.CREATION
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         return tuple(cast(value, self.dtype) for value in inputs)

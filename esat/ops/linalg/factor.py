@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -102,8 +102,7 @@ class Cholesky(CholeskyFactor):
     there has the gradient elements other than zero.
     """
 
-    name: str = field(default="cholesky", init=False)
-    constructor: str = field(default="Cholesky", init=False)
+    name, constructor = "cholesky", "Cholesky"
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return self.factors(inputs, _refused)
@@ -117,9 +116,8 @@ class CholeskyOrNan(CholeskyFactor):
     factors, know nothing of it.
     """
 
-    name: str = field(default="cholesky_or_nan", init=False)
-    constructor: str = field(default="CholeskyOrNan", init=False)
-    host_only: str = field(default="a device's library refuses a batch as a whole", init=False)
+    name, constructor = "cholesky_or_nan", "CholeskyOrNan"
+    host_only = "a device's library refuses a batch as a whole"
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return self.factors(inputs, lambda factor: np.full_like(factor, np.nan))
@@ -138,8 +136,7 @@ class CholeskyPullback(MatrixOp):
     of the density of a Gaussian, the inverse and an outer product.
     """
 
-    name: str = field(default="cholesky_pullback", init=False)
-    constructor: str = field(default="CholeskyPullback", init=False)
+    name, constructor = "cholesky_pullback", "CholeskyPullback"
     matrix_share = 0.7
     host_only = "optimizers write it out"
 
@@ -225,8 +222,7 @@ class QR(MatrixOp):
     """
 
     mode: QRMode = "reduced"
-    name: str = field(default="qr", init=False)
-    constructor: str = field(default="QR", init=False)
+    name, constructor = "qr", "QR"
 
     def __post_init__(self) -> None:
         if self.mode not in ("reduced", "complete", "r"):
@@ -306,8 +302,7 @@ class LU(MatrixOp):
     ``(..., k, n)``, as ``scipy.linalg.lu``.
     """
 
-    name: str = field(default="lu", init=False)
-    constructor: str = field(default="LU", init=False)
+    name, constructor = "lu", "LU"
     matrix_share = 0.5
     host_only = "cuSOLVER's factors are packed with pivots"
     cubic_operations = 2.0 / 3.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,7 @@ class MatrixFunction(MatrixOp):
 class Exponential(MatrixFunction):
     """The exponential of square matrices, ``scipy.linalg.expm``."""
 
-    name: str = field(default="expm", init=False)
-    constructor: str = field(default="Expm", init=False)
+    name, constructor = "expm", "Expm"
 
     def value(self, matrix: Array) -> Array:
         import scipy.linalg
@@ -90,16 +89,14 @@ class RealFunction(MatrixFunction):
 class SquareRoot(RealFunction):
     """The principal square root of square matrices, ``scipy.linalg.sqrtm``."""
 
-    name: str = field(default="sqrtm", init=False)
-    constructor: str = field(default="Sqrtm", init=False)
+    name, constructor = "sqrtm", "Sqrtm"
 
 
 @record(frozen=True, eq=False, repr=False)
 class Logarithm(RealFunction):
     """The principal logarithm of square matrices, ``scipy.linalg.logm``."""
 
-    name: str = field(default="logm", init=False)
-    constructor: str = field(default="Logm", init=False)
+    name, constructor = "logm", "Logm"
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -109,9 +106,7 @@ class BlockDiagonal(Op):
     Operands ``(m_i, n_i)`` give ``(sum of m_i, sum of n_i)``.
     """
 
-    name: str = field(default="block_diag", init=False)
-    constructor: str = field(default="BlockDiag", init=False)
-    family: Family = field(default=Family.LIBRARY, init=False)
+    name, constructor, family = "block_diag", "BlockDiag", Family.LIBRARY
     host_only = "a rare function of small matrices"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
@@ -181,7 +176,7 @@ class RowOrder(Op):
     Pivot ``p`` at place ``i`` says that rows ``i`` and ``p`` change places, after those before have.
     """
 
-    family: Family = field(default=Family.LIBRARY, init=False)
+    family = Family.LIBRARY
     host_only = "a rare function of small matrices"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
@@ -206,8 +201,7 @@ class RowOrder(Op):
 class OrderOfPivots(RowOrder):
     """The order of rows after all exchanges."""
 
-    name: str = field(default="order_of_pivots", init=False)
-    constructor: str = field(default="OrderOfPivots", init=False)
+    name, constructor = "order_of_pivots", "OrderOfPivots"
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (np.apply_along_axis(_order, -1, inputs[0]) if inputs[0].size else inputs[0].copy(),)
@@ -217,8 +211,7 @@ class OrderOfPivots(RowOrder):
 class PivotsOfOrder(RowOrder):
     """The exchanges that give an order, each with a row that is not yet in its place."""
 
-    name: str = field(default="pivots_of_order", init=False)
-    constructor: str = field(default="PivotsOfOrder", init=False)
+    name, constructor = "pivots_of_order", "PivotsOfOrder"
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         return (np.apply_along_axis(_pivots, -1, inputs[0]) if inputs[0].size else inputs[0].copy(),)

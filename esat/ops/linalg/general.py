@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 
 import numpy as np
 
@@ -37,8 +36,7 @@ def complex_dtype(dtype: str) -> str:
 class GeneralEigenvalues(MatrixOp):
     """Eigenvalues in LAPACK's order: ``(..., n, n)`` gives ``(..., n)``, of a complex dtype always."""
 
-    name: str = field(default="eigvals", init=False)
-    constructor: str = field(default="Eigvals", init=False)
+    name, constructor = "eigvals", "Eigvals"
     host_only = HOST_ONLY
     cubic_operations = 10.0
 
@@ -66,8 +64,7 @@ class GeneralEigenvectors(MatrixOp):
     ``(..., n, n)`` gives ``(..., n)`` and ``(..., n, n)``, of a complex dtype always.
     """
 
-    name: str = field(default="eig", init=False)
-    constructor: str = field(default="Eig", init=False)
+    name, constructor = "eig", "Eig"
     host_only = HOST_ONLY
     cubic_operations = 25.0
 

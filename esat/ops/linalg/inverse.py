@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,7 @@ from esat.ops.linalg.record import (
 class Inverse(MatrixOp):
     """The inverse of square, nonsingular matrices."""
 
-    name: str = field(default="inv", init=False)
-    constructor: str = field(default="Inv", init=False)
+    name, constructor = "inv", "Inv"
     matrix_share = 0.5
     cubic_operations = 8.0 / 3.0
 
@@ -69,8 +67,7 @@ class TriangularInverse(Inverse):
     """
 
     lower: bool = True
-    name: str = field(default="inv_triangular", init=False)
-    constructor: str = field(default="InvTriangular", init=False)
+    name, constructor = "inv_triangular", "InvTriangular"
     matrix_share = 0.35
     cubic_operations = 1.0 / 3.0
 
@@ -110,8 +107,7 @@ class PseudoInverse(MatrixOp):
     rcond: float | None = None
     hermitian: bool = False
     by_size: bool = False
-    name: str = field(default="pinv", init=False)
-    constructor: str = field(default="Pinv", init=False)
+    name, constructor = "pinv", "Pinv"
     host_only = "cuSOLVER has none, and cupy's takes other bounds"
     cubic_operations = 24.0
 
@@ -152,8 +148,7 @@ def identity_of(left: Variable, right: Variable) -> Variable:
 class Determinant(MatrixOp):
     """The determinant of square matrices: ``(..., n, n)`` gives ``(...)``."""
 
-    name: str = field(default="det", init=False)
-    constructor: str = field(default="Det", init=False)
+    name, constructor = "det", "Det"
     matrix_share = 0.5
     cubic_operations = 2.0 / 3.0
 
@@ -178,8 +173,7 @@ class Cofactors(MatrixOp):
     where ``p[i]`` is the product of all singular values but ``s[i]``; so singular matrices have them too.
     """
 
-    name: str = field(default="cofactors", init=False)
-    constructor: str = field(default="Cofactors", init=False)
+    name, constructor = "cofactors", "Cofactors"
     host_only = "a rare function of small matrices"
     cubic_operations = 24.0
 
@@ -217,8 +211,7 @@ class SignLogDeterminant(MatrixOp):
     The logarithm does not overflow where the determinant would. A singular matrix gives 0 and -inf.
     """
 
-    name: str = field(default="slogdet", init=False)
-    constructor: str = field(default="SlogDet", init=False)
+    name, constructor = "slogdet", "SlogDet"
     matrix_share = 0.5
     cubic_operations = 2.0 / 3.0
 

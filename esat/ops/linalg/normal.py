@@ -24,8 +24,7 @@ class NormalProduct(RowsProduct):
     """
 
     middle: FunctionGraph | None = field(default=None, init=False)
-    name: str = field(default="normal_matmul", init=False)
-    constructor: str = field(default="NormalMatMul", init=False)
+    name, constructor = "normal_matmul", "NormalMatMul"
     host_only = ""  # unlike its base: any library has these products
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:

@@ -7,7 +7,6 @@ serve several systems. A call of LAPACK's gesv is one of getrf and one of getrs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,7 @@ class PackedLU(MatrixOp):
     pivots: with which row, counted from 1, each was exchanged.
     """
 
-    name: str = field(default="packed_lu", init=False)
-    constructor: str = field(default="PackedLU", init=False)
+    name, constructor = "packed_lu", "PackedLU"
     matrix_share = 0.5
     host_only = "cuSOLVER's factors are packed in another way"
     cubic_operations = 2.0 / 3.0
@@ -84,8 +82,7 @@ class PackedSolve(MatrixOp):
     """
 
     transpose: bool = False
-    name: str = field(default="packed_solve", init=False)
-    constructor: str = field(default="PackedSolve", init=False)
+    name, constructor = "packed_solve", "PackedSolve"
     matrix_share = 0.5  # as that of Solve: one system alone is no reason for two calls
     wakes = True
     host_only = "cuSOLVER's factors are packed in another way"

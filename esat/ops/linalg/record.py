@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,7 +36,7 @@ class MatrixOp(Op):
         equations they took 2 ms on busy processors, instead of 1 us.
     """
 
-    family: Family = field(default=Family.LIBRARY, init=False)
+    family = Family.LIBRARY
 
     cubic_operations: ClassVar[float] = 0.0
     matrix_share: ClassVar[float] = 0.0

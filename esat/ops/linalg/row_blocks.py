@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -43,9 +42,7 @@ class RowBlocks(Op):
 
     body: FunctionGraph
     leaves: int
-    name: str = field(default="row_blocks", init=False)
-    constructor: str = field(default="RowBlocks", init=False)
-    family: Family = field(default=Family.CONTRACTION, init=False)
+    name, constructor, family = "row_blocks", "RowBlocks", Family.CONTRACTION
     host_only = "an order of work for the caches of a processor"
 
     def of_rows(self) -> set[Variable]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -39,9 +38,7 @@ class RowsProduct(Op):
     """
 
     middle: FunctionGraph | None = None
-    name: str = field(default="rows_matmul", init=False)
-    constructor: str = field(default="RowsMatMul", init=False)
-    family: Family = field(default=Family.CONTRACTION, init=False)
+    name, constructor, family = "rows_matmul", "RowsMatMul", Family.CONTRACTION
     host_only = "an order of work for the caches of a processor"
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -64,8 +63,7 @@ class Solve(_System):
     Operands ``(..., n, n)`` and ``(..., n, k)`` of one dtype; batches broadcast.
     """
 
-    name: str = field(default="solve", init=False)
-    constructor: str = field(default="Solve", init=False)
+    name, constructor = "solve", "Solve"
     matrix_share = 0.5
 
     @property
@@ -94,8 +92,7 @@ class SemidefiniteSolve(Solve):
     does in :func:`numpy.linalg.solve`.
     """
 
-    name: str = field(default="solve_semidefinite", init=False)
-    constructor: str = field(default="SolveSemidefinite", init=False)
+    name, constructor = "solve_semidefinite", "SolveSemidefinite"
     matrix_share = 0.7
 
     @property
@@ -134,8 +131,7 @@ class SolveTriangular(_System):
     lower: bool = False
     transpose: bool = False
     unit_diagonal: bool = False
-    name: str = field(default="solve_triangular", init=False)
-    constructor: str = field(default="SolveTriangular", init=False)
+    name, constructor = "solve_triangular", "SolveTriangular"
     matrix_share = 0.7
 
     @property
@@ -191,8 +187,7 @@ class CholeskySolve(_System):
     """
 
     lower: bool = True
-    name: str = field(default="cho_solve", init=False)
-    constructor: str = field(default="CholeskySolve", init=False)
+    name, constructor = "cho_solve", "CholeskySolve"
     matrix_share = 0.7
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Literal
 
 import numpy as np
@@ -62,8 +61,7 @@ class _Hermitian(MatrixOp):
 class Eigenvalues(_Hermitian):
     """Eigenvalues of Hermitian matrices, real and ascending: ``(..., n, n)`` gives ``(..., n)``."""
 
-    name: str = field(default="eigvalsh", init=False)
-    constructor: str = field(default="Eigvalsh", init=False)
+    name, constructor = "eigvalsh", "Eigvalsh"
     cubic_operations = 4.0 / 3.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -90,8 +88,7 @@ class Eigenvectors(_Hermitian):
     ``(..., n, n)`` gives ``(..., n)`` and ``(..., n, n)``.
     """
 
-    name: str = field(default="eigh", init=False)
-    constructor: str = field(default="Eigh", init=False)
+    name, constructor = "eigh", "Eigh"
     cubic_operations = 9.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -132,8 +129,7 @@ def reciprocal_gaps(values: Variable) -> Variable:
 class SingularValues(MatrixOp):
     """Singular values, descending: ``(..., m, n)`` gives ``(..., min(m, n))``."""
 
-    name: str = field(default="svdvals", init=False)
-    constructor: str = field(default="SingularValues", init=False)
+    name, constructor = "svdvals", "SingularValues"
     cubic_operations = 4.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -167,8 +163,7 @@ class SVD(MatrixOp):
     """
 
     full_matrices: bool = True
-    name: str = field(default="svd", init=False)
-    constructor: str = field(default="SVD", init=False)
+    name, constructor = "svd", "SVD"
     cubic_operations = 22.0
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:

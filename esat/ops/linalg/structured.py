@@ -9,7 +9,6 @@ are taken before that, of the product as the user wrote it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Literal
 
 import numpy as np
@@ -43,8 +42,7 @@ class StructuredProduct(MatMul):
 
     structure: Structure = "lower"
     side: Side = "left"
-    name: str = field(default="", init=False)
-    constructor: str = field(default="", init=False)
+    name, constructor = "", ""
 
     def __post_init__(self) -> None:
         words = ("matmul", self.structure) if self.side == "right" else (self.structure, "matmul")

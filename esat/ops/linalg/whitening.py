@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,7 @@ class Whiten(SemidefiniteSolve):
     as systems are.
     """
 
-    name: str = field(default="whiten", init=False)
-    constructor: str = field(default="Whiten", init=False)
+    name, constructor = "whiten", "Whiten"
 
     @property
     def substitutions(self) -> float:

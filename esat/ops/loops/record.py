@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -43,7 +42,7 @@ class LoopOp(Op):
 
     body: FunctionGraph
     carries: int
-    family: Family = field(default=Family.CONTROL, init=False)
+    family = Family.CONTROL
     host_only = "a loop; its steps are a function of the host's"
 
     sequences = 0
@@ -170,8 +169,7 @@ class Scan(LoopOp):
     reverse: bool = False
     expected: int = EXPECTED_STEPS
     sparing: bool = False
-    name: str = field(default="scan", init=False)
-    constructor: str = field(default="Scan", init=False)
+    name, constructor = "scan", "Scan"
 
     def properties(self) -> tuple[object, ...]:
         return (self.key, self.carries, self.sequences, self.reverse, self.sparing)
@@ -239,8 +237,7 @@ class While(LoopOp):
     """
 
     max_steps: int | None = None
-    name: str = field(default="while_loop", init=False)
-    constructor: str = field(default="While", init=False)
+    name, constructor = "while_loop", "While"
 
     def properties(self) -> tuple[object, ...]:
         return (self.key, self.carries, self.max_steps)

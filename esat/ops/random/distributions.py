@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -111,7 +110,7 @@ class NumberVariable(RandomVariable):
     """
 
     name: str = ""
-    constructor: str = field(default="", init=False)
+    constructor = ""
     variants = MappingProxyType({_constructor(name): name for name in DISTRIBUTIONS})
 
     def __post_init__(self) -> None:
@@ -183,8 +182,7 @@ class Integers(RandomVariable):
     """
 
     integer_dtype: str = "int64"
-    name: str = field(default="integers", init=False)
-    constructor: str = field(default="RandomIntegers", init=False)
+    name, constructor = "integers", "RandomIntegers"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -43,7 +43,7 @@ class RandomVariable(Op):
 
     size_rank: int | None = None
     in_place: bool = False
-    family: Family = field(default=Family.RANDOM, init=False)
+    family = Family.RANDOM
     host_only = "states of random generators are the host's"
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -39,8 +38,7 @@ class Choice(RandomVariable):
     with_replacement: bool = True
     weighted: bool = False
     shuffle: bool = True
-    name: str = field(default="choice", init=False)
-    constructor: str = field(default="RandomChoice", init=False)
+    name, constructor = "choice", "RandomChoice"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -71,8 +69,7 @@ class Choice(RandomVariable):
 class Permutation(RandomVariable):
     """The numbers below ``n`` in random order; parameter ``(n,)``."""
 
-    name: str = field(default="permutation", init=False)
-    constructor: str = field(default="RandomPermutation", init=False)
+    name, constructor = "permutation", "RandomPermutation"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -97,8 +94,7 @@ class Permutation(RandomVariable):
 class Multinomial(RandomVariable):
     """How often each of ``k`` outcomes comes in ``n`` trials; parameters ``n`` and ``(..., k)`` shares."""
 
-    name: str = field(default="multinomial", init=False)
-    constructor: str = field(default="RandomMultinomial", init=False)
+    name, constructor = "multinomial", "RandomMultinomial"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -126,8 +122,7 @@ class Multinomial(RandomVariable):
 class Dirichlet(RandomVariable):
     """Vectors of positive numbers whose sum is 1; parameter ``(..., k)``."""
 
-    name: str = field(default="dirichlet", init=False)
-    constructor: str = field(default="RandomDirichlet", init=False)
+    name, constructor = "dirichlet", "RandomDirichlet"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -169,8 +164,7 @@ class MultivariateNormal(RandomVariable):
     """
 
     method: NormalMethod = "svd"
-    name: str = field(default="multivariate_normal", init=False)
-    constructor: str = field(default="RandomMultivariateNormal", init=False)
+    name, constructor = "multivariate_normal", "RandomMultivariateNormal"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

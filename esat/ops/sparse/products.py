@@ -77,9 +77,8 @@ class ProductOp(SparseOp):
 class StructuredDot(ProductOp):
     """Product of a sparse and a dense matrix, a dense one: ``(m, k)`` and ``(k, n)`` give ``(m, n)``."""
 
-    name: str = field(default="structured_dot", init=False)
-    constructor: str = field(default="StructuredDot", init=False)
-    typing: str = field(default="product", init=False)
+    name, constructor = "structured_dot", "StructuredDot"
+    typing = "product"
     kinds: tuple[Kind, ...] = field(default=("sparse", 2), init=False)
     operands: ClassVar[tuple[str, ...]] = ("sparse", "dense")
     formula: ClassVar[str] = "sparse @ dense"
@@ -127,9 +126,8 @@ class SampledValues(ProductOp):
     computed.
     """
 
-    name: str = field(default="sampled_values", init=False)
-    constructor: str = field(default="SampledValues", init=False)
-    typing: str = field(default="stored", init=False)
+    name, constructor = "sampled_values", "SampledValues"
+    typing = "stored"
     kinds: tuple[Kind, ...] = field(default=("sparse", 2, 2), init=False)
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
@@ -167,8 +165,7 @@ class SampledValues(ProductOp):
 class SparseProduct(ProductOp):
     """Product of two sparse matrices, in the format of the first."""
 
-    name: str = field(default="sparse_product", init=False)
-    constructor: str = field(default="SparseProduct", init=False)
+    name, constructor = "sparse_product", "SparseProduct"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         left, right = (sparse_type(self.name, variable) for variable in inputs)
@@ -206,8 +203,7 @@ def _ones(matrix: Any) -> Any:
 class SparseAdd(ProductOp):
     """Sum of two sparse matrices, in the format of the first; it stores the places either stores."""
 
-    name: str = field(default="sparse_add", init=False)
-    constructor: str = field(default="SparseAdd", init=False)
+    name, constructor = "sparse_add", "SparseAdd"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         left, right = (sparse_type(self.name, variable) for variable in inputs)
@@ -245,9 +241,8 @@ class SparseSum(SparseOp):
     """
 
     axis: int = 0
-    name: str = field(default="sparse_sum", init=False)
-    constructor: str = field(default="SparseSum", init=False)
-    typing: str = field(default="sparse_sum", init=False)
+    name, constructor = "sparse_sum", "SparseSum"
+    typing = "sparse_sum"
     kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:

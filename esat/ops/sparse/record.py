@@ -41,7 +41,7 @@ class SparseOp(Op):
 
     kinds: tuple[Kind, ...] = field(default=(), init=False)
 
-    family: Family = field(default=Family.SPARSE, init=False)
+    family = Family.SPARSE
     host_only = "sparse matrices are SciPy's"
 
     def work(self, inputs: Shapes, outputs: Shapes, itemsizes: Sequence[int]) -> Work:

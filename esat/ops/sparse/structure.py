@@ -27,9 +27,8 @@ Cotangents = list[Variable | None]
 class StoredValues(SparseOp):
     """The stored values of a sparse matrix, as a vector in the order of storage."""
 
-    name: str = field(default="stored_values", init=False)
-    constructor: str = field(default="StoredValues", init=False)
-    typing: str = field(default="stored", init=False)
+    name, constructor = "stored_values", "StoredValues"
+    typing = "stored"
     kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
     view_map = MappingProxyType({0: (0,)})
 
@@ -51,9 +50,8 @@ class StoredValues(SparseOp):
 class WithValues(SparseOp):
     """The structure of the first operand with the values of the second, a vector in the order of storage."""
 
-    name: str = field(default="with_values", init=False)
-    constructor: str = field(default="WithValues", init=False)
-    typing: str = field(default="structure", init=False)
+    name, constructor = "with_values", "WithValues"
+    typing = "structure"
     kinds: tuple[Kind, ...] = field(default=("sparse", 1), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -75,9 +73,8 @@ class WithValues(SparseOp):
 class DenseFromSparse(SparseOp):
     """A sparse matrix as a dense one."""
 
-    name: str = field(default="dense_from_sparse", init=False)
-    constructor: str = field(default="DenseFromSparse", init=False)
-    typing: str = field(default="same", init=False)
+    name, constructor = "dense_from_sparse", "DenseFromSparse"
+    typing = "same"
     kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -104,8 +101,7 @@ class SparseFromDense(SparseOp):
     """
 
     format: Format = "csr"
-    name: str = field(default="sparse_from_dense", init=False)
-    constructor: str = field(default="SparseFromDense", init=False)
+    name, constructor = "sparse_from_dense", "SparseFromDense"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = dense_type(self.name, inputs[0], 2)
@@ -131,9 +127,8 @@ class DenseAt(SparseOp):
     Axes of the dense matrix that are known to have size 1 are stretched.
     """
 
-    name: str = field(default="dense_at", init=False)
-    constructor: str = field(default="DenseAt", init=False)
-    typing: str = field(default="stored", init=False)
+    name, constructor = "dense_at", "DenseAt"
+    typing = "stored"
     kinds: tuple[Kind, ...] = field(default=("sparse", 2), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -171,9 +166,8 @@ class ValuesAt(SparseOp):
     Places that the source does not store have 0.
     """
 
-    name: str = field(default="values_at", init=False)
-    constructor: str = field(default="ValuesAt", init=False)
-    typing: str = field(default="stored", init=False)
+    name, constructor = "values_at", "ValuesAt"
+    typing = "stored"
     kinds: tuple[Kind, ...] = field(default=("sparse", "sparse"), init=False)
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
@@ -212,8 +206,7 @@ class Compressed(SparseOp):
 
     format: Format = "csr"
     shape: tuple[int | None, int | None] = (None, None)
-    name: str = field(default="csm", init=False)
-    constructor: str = field(default="Compressed", init=False)
+    name, constructor = "csm", "Compressed"
 
     def prepare(self, inputs: Sequence[Any]) -> tuple[Variable, ...]:
         values, *integers = inputs
@@ -247,8 +240,7 @@ class Compressed(SparseOp):
 class Structure(SparseOp):
     """Indices, index pointers and shape of a sparse matrix, as int64 vectors."""
 
-    name: str = field(default="structure", init=False)
-    constructor: str = field(default="Structure", init=False)
+    name, constructor = "structure", "Structure"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = sparse_type(self.name, inputs[0])
@@ -279,8 +271,7 @@ class ConvertFormat(SparseOp):
     """
 
     format: Format = "csr"
-    name: str = field(default="sparse_format", init=False)
-    constructor: str = field(default="SparseFormat", init=False)
+    name, constructor = "sparse_format", "SparseFormat"
 
     def infer_types(self, inputs: Sequence[Variable]) -> tuple[Type, ...]:
         source = sparse_type(self.name, inputs[0])
@@ -303,9 +294,8 @@ class ConvertFormat(SparseOp):
 class SparseTranspose(SparseOp):
     """The transpose, which stores the same values in the same order: CSR becomes CSC and CSC CSR."""
 
-    name: str = field(default="sparse_transpose", init=False)
-    constructor: str = field(default="SparseTranspose", init=False)
-    typing: str = field(default="transpose", init=False)
+    name, constructor = "sparse_transpose", "SparseTranspose"
+    typing = "transpose"
     kinds: tuple[Kind, ...] = field(default=("sparse",), init=False)
     view_map = MappingProxyType({0: (0,)})
 

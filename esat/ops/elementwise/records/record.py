@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +92,7 @@ class Elementwise(Op):
     wide: Callable[..., Any] | None = None
     complex_form: ComplexForm | None = None
     parameters: int = 0
-    family: Family = field(default=Family.ELEMENTWISE, init=False)
+    family = Family.ELEMENTWISE
     __signature__ = OperandSignature()
 
     if TYPE_CHECKING:
