@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import combinations, takewhile
 
-from esat.graph import Apply, Variable
+from esat.graph import Apply, Constant, Variable
 from esat.ops.control import IfElse
 from esat.phases.fusing.group import Condition, Guard, Path, conditions_of
 
@@ -70,7 +70,8 @@ def find_guards(nodes: Sequence[Apply], outputs: Iterable[Variable]) -> dict[App
         if isinstance(node.op, IfElse):
             sides = node.op.branches(node.inputs)
             for side, chosen in zip(sides, (True, False), strict=True):
-                narrowed = tuple(_and(path, Condition(node.inputs[0], chosen)) for path in guard or ((),))
+                asked = [one for one in _implied(node.inputs[0], chosen) if one.scalar in places]
+                narrowed = tuple(reduce(_and, asked, path) for path in guard or ((),))
                 for variable in side:
                     want(variable, narrowed)
         rest = node.inputs[: len(node.inputs) - sum(map(len, sides))]
@@ -88,6 +89,26 @@ def _known(guard: Guard, made: Mapping[Variable, int], number: int, places: Mapp
     if () in shorter:
         return ()
     return reduce(lambda one, other: _either(one, other, places), [(path,) for path in shorter])
+
+
+def _implied(scalar: Variable, value: bool) -> list[Condition]:
+    """What holds where a condition has a value, itself at last: ``a and b`` is true where ``a`` is.
+
+    What both ``a and b`` and the side that it chooses need is then computed where ``a`` is true.
+    """
+    node, found = scalar.owner, list[Condition]()
+    name = "" if node is None else node.op.name
+    if node is not None and name == "invert":
+        found = _implied(node.inputs[0], not value)
+    elif node is not None and name == ("bitwise_and" if value else "bitwise_or"):
+        found = [one for operand in node.inputs for one in _implied(operand, value)]
+    elif node is not None and isinstance(node.op, IfElse) and node.op.count == 1:
+        condition, *sides = node.inputs
+        for side, chosen in zip(sides, (True, False), strict=True):
+            if isinstance(side, Constant) and bool(side.data) is not value:
+                other = sides[1 if chosen else 0]
+                found = [*_implied(condition, not chosen), *_implied(other, value)]
+    return [*found, Condition(scalar, value)]
 
 
 def _and(path: Path, condition: Condition) -> Path:
