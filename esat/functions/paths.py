@@ -198,9 +198,9 @@ def _refuse_choices(path: Path, error: Exception | None = None) -> None:
     if path.choices:
         raise NotChosen(path.choices[0], "one of them raises an error, or leaves them")
     if isinstance(error, NameError):
-        for name, line in path.half_bound.items():
+        for name, (line, reason) in path.half_bound.items():
             if repr(name) in str(error):
-                raise NotChosen(line, f"{name} is another kind of value after each of them")
+                raise NotChosen(line, f"{name} {reason}")
 
 
 def _is_of_library(error: Exception) -> bool:

@@ -167,7 +167,8 @@ class Path:
     failed
         Whether a loop was left that has to be traced in full.
     choices, half_bound
-        Lines of conditions of which both branches are being traced; names bound after one of them only.
+        Lines of conditions of which both branches are being traced; names that stand for nothing after them,
+        with the line and the reason.
     asked
         The last error of asking for a value that is not known, which a library may have hidden.
     """
@@ -183,7 +184,7 @@ class Path:
     leaves: bool = False
     failed: bool = False
     choices: list[UserLine] = field(default_factory=list)
-    half_bound: dict[str, UserLine] = field(default_factory=dict)
+    half_bound: dict[str, tuple[UserLine, str]] = field(default_factory=dict)
     asked: TracingError | None = None
 
     def placed(self, begin: tuple[int, int, int], place: Callable[[list[Variable]], list[Variable]]) -> None:
@@ -274,6 +275,8 @@ class Trace:
     loops
         Loops of the function that have ended: the line, how many iterations there were, and why they were not
         rolled up into one op, or None.
+    mixed
+        Scalars that are of one type after one branch and of another after the other -> where, and the types.
     """
 
     name: str
@@ -296,6 +299,7 @@ class Trace:
     within: int = 0
     unchosen: Mapping[UserLine, str] = field(default_factory=dict)
     loops: list[tuple[UserLine | None, int, str | None]] = field(default_factory=list)
+    mixed: dict[Variable, tuple[UserLine, tuple[Any, Any]]] = field(default_factory=dict)
 
 
 _current = Scoped[Trace]("trace")
@@ -388,8 +392,9 @@ def decided(variable: Variable, asked: str, advice: str) -> bool:
     is_again = line in path.lines
     if is_again:
         advice = _LOOPS if _is_while(line) else _CHOICES
-    if line is not None and line in trace.unchosen:
-        advice = f"both ways cannot be one program: {trace.unchosen[line]}; {advice}"
+    reason = _why_not(trace, line)
+    if reason is not None:
+        advice = f"both ways cannot be one program: {reason}; {advice}"
     if number >= MOST_DECISIONS or (is_again and _is_while(line)):
         raise not_known(variable, asked, advice)
     path.lines.add(line)
@@ -433,6 +438,19 @@ def check(condition: Any, error: Exception, advice: str = "") -> None:
             raise error
         return
     path.checks.append(ErrorCheck(condition, error, len(path.decisions)))
+
+
+def _why_not(trace: Trace, line: UserLine | None) -> str | None:
+    """Why no program chooses at a line: for its own sake, or for that of a loop above it which it may end."""
+    if line is None:
+        return None
+    loops = [one for one in trace.unchosen if one[0] == line[0] and one[1] < line[1] and _is_loop(one)]
+    found = line if line in trace.unchosen else max(loops, default=None)
+    return None if found is None else trace.unchosen[found]
+
+
+def _is_loop(line: UserLine) -> bool:
+    return linecache.getline(*line).lstrip().startswith(("while ", "for "))
 
 
 def _is_while(line: UserLine | None) -> bool:

@@ -137,6 +137,43 @@ ENDING = (
     ("for j in range(6):", "    if X[t, j % 3] > 0.5:", "        last = j", "        break", "    n[0] += 1"),
 )
 """Values of arrays end loops within the loop."""
+MIXING = (
+    ("if x[t] > 0:", "    a = 1", "else:", "    a = x[t]", "y = 0.5 * y + a * z"),
+    ("a = 2 if x[t] > 0 else 0.5", "y = 0.5 * y + a * 2 * x[t] + (a - 1) // 2 + a / 3", "v = v * 0.5 + a"),
+    ("a = J[t] if x[t] > 0 else J[t] / 2", "z = 0.5 * z + a * 0.1 + np.sqrt(a) - max(a, 1)"),
+    ("a = 1 if x[t] > 0 else 0.5", "v = v * 0.5 + J[:3] * a"),
+    ("a = J[t] if x[t] > 0 else 0.3", "y = 0.5 * y + F[t] * a"),
+    ("a = 1 if x[t] > 0 else F[t] / 3", "y = 0.5 * y + np.sqrt(a)"),
+    ("if not (x[t] > 0 and bent(X[t, 0]) > 0.1):", "    y = 0.5 * y + x[t]"),
+    ("if not (x[t] > 0 or not X[t, 0] > 0.1) or y > z:", "    z = 0.5 * z - x[t]", "y = 0.9 * y"),
+    ("if -1 < bent(x[t]) < (y := 0.5 * y + x[t]) < 2:", "    z = 0.5 * z + y"),
+    ("q = x[t] > 0 and not X[t, 0] < 0", "y = 0.5 * y + q * x[t]", "n[0] += 1 if q else 0"),
+    ("w = x[t] > 0 and y or z", "y = 0.5 * y + 0.1 * w"),
+    ("w = y and z or x[t]", "y = 0.5 * y + 0.1 * w"),
+    ("q = z < bent(x[t]) <= 1", "z = 0.5 * z + (x[t] if ~q else 0)"),
+    (
+        "while k < 40:",
+        "    q = 0.5 * z + k",
+        "    k += 1",
+        "    if q > x[t]:",
+        "        break",
+        "z = 0.1 * z",
+    ),
+    (
+        "w = 2.0 + abs(y)",
+        "while True:",
+        "    q = 0.5 * w",
+        "    if q < 1:",
+        "        break",
+        "    w = q",
+        "y = 0.5 * y + q",
+    ),
+    ("H[:, t] = 0.5 * H[:, t - 1] + X[t]",),
+    ("H[:, t] = v", "v = 0.5 * v + X[t]"),
+    ("H[:, t] += H[:, t - 2] * y", "y = 0.5 * y + x[t]"),
+    ("if x[t] > 0:", "    H[:, t] = v", "else:", "    H[1, t] = y"),
+)
+"""Branches leave numbers of several types, conditions decide within expressions, columns are written."""
 HEADER = """import numpy as np
 
 class Holder:
@@ -155,14 +192,15 @@ def program(x, X, M):
     v, out, V, W = np.ones(3), np.zeros(T), X * 1.0, np.zeros((3, 3))
     items, s, o = [], {"y": 0.5}, Holder()
     o.z = 0.1
+    J, F, H = np.arange(T), np.ones(T, "float32"), np.zeros((3, T))
 """
 FOOTER = """
     kept = np.stack(items) if items else np.zeros(1)
-    return y + 0 * x[0], z + 0 * x[0], v, out, V, W, kept, s["y"] + 0 * x[0], o.z + 0 * x[0], x, X
+    return y + 0 * x[0], z + 0 * x[0], v, out, V, W, kept, s["y"] + 0 * x[0], o.z + 0 * x[0], x, X, H
 """
 
 
-def text(generator, hostile=0.3, choosing=0.0, ending=0.0):
+def text(generator, hostile=0.3, choosing=0.0, ending=0.0, mixing=0.0):
     """The text of a program, with shares of statements of some kinds."""
     lines = [HEADER]
     iterator = "    numbers = iter([0.1] * 9 + [0.7] * 90)"
@@ -174,6 +212,8 @@ def text(generator, hostile=0.3, choosing=0.0, ending=0.0):
                 group = CHOOSING
             if ending and generator.random() < ending:
                 group = ENDING
+            if mixing and generator.random() < mixing:
+                group = MIXING
             lines += [f"        {line}" for line in group[generator.integers(len(group))]]
     if any("numbers" in line for line in lines):  # it keeps state that nobody sees
         lines.insert(1, iterator)

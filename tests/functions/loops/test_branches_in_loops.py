@@ -214,6 +214,104 @@ def test_errors_in_branches_are_raised_where_they_are_taken():
             compiled(given)
 
 
+def of_two_types(x):
+    total, mean = 0.0, np.zeros(3)
+    for t in range(len(x)):
+        weight = 2 if x[t] > 0 else 0.5
+        if weight * 2 > 1:
+            weight = weight - 1
+        total = total + weight * x[t] + weight // 1 + weight / 2
+        mean = mean * 0.5 + weight
+    return total, mean
+
+
+def of_integers(x):
+    total, counts = 0.0, np.arange(len(x))
+    for t in range(len(x)):
+        half = counts[t] if x[t] > 0 else counts[t] / 2
+        total = total + np.sqrt(half) - max(half, 1)
+    return total
+
+
+def within_expressions(x):
+    total, flag, count = 0.0, False, 0
+    for value in x:
+        flag = value > 0 and not np.sin(value) > 0.5
+        total = total + (value if not flag else 2 * value)
+        if not (value > 1 or not -1 < np.sin(value) < 0.9):
+            count += 1
+    return total, flag, count
+
+
+def guarded(x):
+    best = np.zeros(4)
+    for value in x:
+        place = int(np.floor(5 * value))
+        if place >= 0 and place < 4 and best[place] + 1 > value:
+            best[place] = best[place] + value
+    return best
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "fast_compile"])
+@pytest.mark.parametrize("function", [of_two_types, of_integers, within_expressions, guarded])
+def test_numbers_of_two_types_and_conditions_of_several_parts(function, mode):
+    jitted = esat.jit(function, mode=mode)
+    found, wanted = jitted(X), function(X)
+    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    for one, other in pairs:
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_numbers_of_two_types_are_refused_where_results_depend_on_the_type():
+    def of_whole_arrays(x):
+        total = np.zeros(3)
+        for value in x:
+            weight = 1 if value > 0 else 0.5
+            total = total + np.arange(3) * weight
+        return total
+
+    def of_less_bits(x):
+        total = 0.0
+        for value in x:
+            weight = 1 if value > 0 else np.float32(value)
+            total = total + np.sqrt(weight)
+        return total
+
+    def of_large_numbers(x):
+        total = 0.0
+        for value in x:
+            weight = 2**53 + 1 if value > 0 else 0.5
+            total = total + weight
+        return total
+
+    def of_two_floats(x):
+        total = 0.0
+        for value in x:
+            weight = value if value > 0 else np.float32(value)
+            total = total + weight
+        return total
+
+    def of_two_booleans(x):
+        total = 0.0
+        for value in x:
+            weight = value > 0 and not value > 1
+            total = total + (value if ~weight else 0.5)
+        return total
+
+    for function, reason in (
+        (of_two_booleans, "of type bool or bool, and what numpy.invert"),
+        (of_whole_arrays, "of type int or float, and what numpy.multiply makes of it"),
+        (of_less_bits, "of type int or float32, and what numpy.sqrt makes"),
+        (of_large_numbers, "no float64 is 9007199254740993"),
+        (of_two_floats, "float64 in one case and float32 in another"),
+    ):
+        with pytest.raises(TracingError, match=reason) as raised:
+            esat.jit(function)(X)
+        assert "at " in str(raised.value)
+        assert "weight" in str(raised.value)
+
+
 def test_what_no_program_can_choose_is_refused():
     def kept(x):
         items = []
@@ -240,6 +338,15 @@ def test_what_no_program_can_choose_is_refused():
         with pytest.raises(TracingError, match=reason) as raised:
             esat.jit(function)(X)
         assert "esat.while_loop" in str(raised.value)
+
+
+@pytest.mark.parametrize("seed", range(2000, 2012))
+def test_random_programs_with_numbers_of_several_types(seed, tmp_path, monkeypatch):
+    monkeypatch.setattr(rolling, "FEWEST_NODES", 1)
+    if seed % 2:
+        monkeypatch.setattr(rolling, "FEWEST_SKIPPED", 8)
+    shares = {"hostile": 0.0, "choosing": 0.2, "mixing": 0.5}
+    assert wrong_of_random_programs([seed], tmp_path, **shares)[0] == []
 
 
 @pytest.mark.parametrize("seed", [59, 124, 144, *range(200, 209)])

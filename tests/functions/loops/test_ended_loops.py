@@ -155,6 +155,39 @@ def test_a_loop_within_a_loop_is_one_op():
     assert any(isinstance(node.op, While) for node in compiled.latest.graph.apply_nodes)
 
 
+def test_names_that_the_first_step_binds_are_bound_after_the_loop():
+    def ranked(x):
+        while True:
+            new = 0.5 * x + 0.1
+            if np.abs(new - x).sum() < 1e-9:
+                break
+            x = new
+        return new
+
+    def limited(x):
+        steps = 0
+        while steps < 60:
+            size = x.sum() / 10
+            steps += 1
+            if size < 1e-3:
+                break
+            x = x - 0.1 * size
+        return x, size, steps
+
+    def perhaps(x):
+        while x.sum() > 1:
+            size = x.sum()
+            x = x * 0.5
+        return size
+
+    x = rng.random(9)
+    np.testing.assert_allclose(esat.jit(ranked)(x), ranked(x))
+    for found, wanted in zip(esat.jit(limited)(x), limited(x), strict=True):
+        np.testing.assert_allclose(found, wanted)
+    with pytest.raises(TracingError, match=r"size .*it is not bound in one case and float64"):
+        esat.jit(perhaps)(x)
+
+
 def test_derivatives():
     slope = esat.grad(left_within)
     x = 5 * rng.random(9)

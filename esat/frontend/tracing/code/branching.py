@@ -21,9 +21,10 @@ which does what the ``if`` does where its condition is known. ``a and b`` in the
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator, Sequence
 
+OWN_NAMES = "__esat_"
+"""How names begin that a user's code is given."""
 BRANCHES = "__esat_branches__"
 OPERANDS = "__esat_operands__"
 ENDED_LOOP = "__esat_ended_loop__"
@@ -217,7 +218,7 @@ def _assignments(token: str, names: Sequence[str]) -> list[ast.stmt]:
 
 def chosen_expression(node: ast.IfExp, test: ast.expr, in_loop: bool) -> ast.expr:
     """``a if c else b``, of which both are computed where only a call can know the condition."""
-    token = f"__esat_if_{node.lineno}_{node.col_offset}_{node.end_col_offset}__"
+    token = f"__esat_if_{node.lineno}_{node.col_offset}_{node.end_lineno}_{node.end_col_offset}__"
     arguments = [test, ast.Constant(in_loop), ast.Tuple([], ast.Load())]
     begin = ast.NamedExpr(ast.Name(token, ast.Store()), call(BRANCHES, node.test, arguments))
     first = ast.IfExp(_of(token, "first"), node.body, ast.Constant(None))
@@ -227,14 +228,15 @@ def chosen_expression(node: ast.IfExp, test: ast.expr, in_loop: bool) -> ast.exp
 
 
 def condition(test: ast.expr, in_loop: bool) -> ast.expr:
-    """A condition whose ``and`` and ``or`` ask for no value that only a call can know."""
+    """A condition whose ``and``, ``or`` and ``not`` ask for no value that only a call can know."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test.operand = condition(test.operand, in_loop)
     if isinstance(test, ast.Compare) and len(test.ops) > 1:
-        test = _apart(test)
+        test = apart(test)
     if not isinstance(test, ast.BoolOp):
         return test
-    first, *rest = test.values
-    other = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(test.op, rest), rest[0])
-    token = f"__esat_and_{other.lineno}_{other.col_offset}_{len(rest)}__"
+    first, other = _in_two(test)
+    token = f"__esat_and_{other.lineno}_{other.col_offset}_{len(test.values)}__"
     is_and = ast.Constant(isinstance(test.op, ast.And))
     arguments = [condition(first, in_loop), is_and, ast.Constant(in_loop)]
     begin = ast.NamedExpr(ast.Name(token, ast.Store()), call(OPERANDS, test, arguments))
@@ -242,37 +244,33 @@ def condition(test: ast.expr, in_loop: bool) -> ast.expr:
     return placed(ast.Call(ast.Attribute(begin, "joined", ast.Load()), [second], []), test)
 
 
-def _apart(test: ast.Compare) -> ast.expr:
-    """``a < b < c`` as ``a < b and b < c``, where it is plain that ``b`` may be computed twice."""
-    if not all(map(_is_plain, test.comparators[:-1])):
-        return test
-    left = [test.left, *test.comparators[:-1]]
-    parts: list[ast.expr] = [
-        ast.copy_location(ast.Compare(copy.deepcopy(one), [op], [other]), other)
-        for one, op, other in zip(left, test.ops, test.comparators, strict=True)
-    ]
+def as_choice(node: ast.BoolOp) -> ast.IfExp:
+    """``a and b``, as a value, as ``b if (first := a) else first``; and ``a or b``."""
+    first, other = _in_two(node)
+    token = f"__esat_first_{other.lineno}_{other.col_offset}_{len(node.values)}__"
+    kept: ast.expr = ast.Name(token, ast.Load())
+    sides = (other, kept) if isinstance(node.op, ast.And) else (kept, other)
+    made = ast.IfExp(ast.NamedExpr(ast.Name(token, ast.Store()), first), *sides)
+    return placed(ast.copy_location(made, node), first)  # type: ignore[return-value]
+
+
+def _in_two(node: ast.BoolOp) -> tuple[ast.expr, ast.expr]:
+    """The first operand of ``a and b and c``, and all others together."""
+    first, *rest = node.values
+    return first, rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), rest[0])
+
+
+def apart(test: ast.Compare) -> ast.BoolOp:
+    """``a < b < c`` as ``a < (middle := b) and middle < c``."""
+    parts: list[ast.expr] = []
+    left = test.left
+    for place, (op, right) in enumerate(zip(test.ops, test.comparators, strict=True)):
+        token = f"__esat_middle_{right.lineno}_{right.col_offset}__"
+        is_last = place == len(test.ops) - 1
+        middle = right if is_last else ast.NamedExpr(ast.Name(token, ast.Store()), right)
+        parts.append(placed(ast.copy_location(ast.Compare(left, [op], [middle]), right), right))
+        left = ast.copy_location(ast.Name(token, ast.Load()), right)
     return ast.copy_location(ast.BoolOp(ast.And(), parts), test)
-
-
-def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression has names, numbers, arithmetic and places in arrays only."""
-    return all(
-        isinstance(
-            part,
-            (
-                ast.Name,
-                ast.Constant,
-                ast.Subscript,
-                ast.Tuple,
-                ast.BinOp,
-                ast.UnaryOp,
-                ast.operator,
-                ast.unaryop,
-                ast.expr_context,
-            ),
-        )
-        for part in ast.walk(node)
-    )
 
 
 def _of(token: str, name: str) -> ast.expr:

@@ -19,6 +19,9 @@ from collections.abc import Iterator
 
 from esat.frontend.tracing.code.branching import (
     OPPOSITE,
+    OWN_NAMES,
+    apart,
+    as_choice,
     assigned_names,
     call,
     chosen_expression,
@@ -112,14 +115,27 @@ class _Asking(ast.NodeTransformer):
             node.iter = call(ITERATED, node.iter, [node.iter, target, *token])
         return ended_loop(node, names, bool(left)) if is_ended else node
 
+    def _may_choose(self, node: ast.expr) -> bool:
+        """Whether both ways to a value may be gone: they assign to no names of the user's."""
+        named = (one for one in ast.walk(node) if isinstance(one, ast.NamedExpr))
+        if any(not one.target.id.startswith(OWN_NAMES) for one in named) or any(
+            isinstance(one, (ast.Yield, ast.YieldFrom, ast.Await)) for one in ast.walk(node)
+        ):
+            return False
+        return self._is_function and not self._is_nested
+
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        may_choose = self._is_function and not self._is_nested
-        has_names = any(isinstance(one, (ast.NamedExpr, ast.Yield, ast.Await)) for one in ast.walk(node))
-        test = node.test
-        if may_choose and not has_names:
-            node.test = condition(test, self._in_loop)
+        may_choose = self._may_choose(node)
+        if may_choose:
+            node.test = condition(node.test, self._in_loop)
         self.generic_visit(node)
-        return chosen_expression(node, node.test, self._in_loop) if may_choose and not has_names else node
+        return chosen_expression(node, node.test, self._in_loop) if may_choose else node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        if self._may_choose(node):
+            return self.visit_IfExp(as_choice(node))
+        self.generic_visit(node)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -157,6 +173,8 @@ class _Asking(ast.NodeTransformer):
         return node if name is None or is_number else _operation(node, name, node.operand)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        if len(node.ops) > 1 and self._may_choose(node):
+            return self.visit_BoolOp(apart(node))
         self.generic_visit(node)
         name = _COMPARISONS.get(type(node.ops[0])) if len(node.ops) == 1 else None
         return node if name is None else _operation(node, name, node.left, node.comparators[0])

@@ -26,7 +26,8 @@ from esat.frontend.tracing.rolling.written_parts import WrittenParts
 from esat.frontend.tracing.trace import NotChosen, Trace, current_trace, is_of_numbers, truth
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.layouts import MemoryLayout
-from esat.frontend.tracing.values.merging import MOST_NODES, Merge, NoChoiceError, is_cheap
+from esat.frontend.tracing.values.merging import MOST_NODES, Merge, NoChoiceError, differing, is_cheap
+from esat.frontend.tracing.values.mixed import note_mixed, type_of
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.algorithms.traversal import inputs_of
 from esat.graph.op import Family
@@ -174,13 +175,13 @@ class TracedBranches:
         for name, (then, otherwise) in zip(self._names, pairs, strict=True):
             try:
                 self._join(then, otherwise, functools.partial(found.__setitem__, name))
-            except NoChoiceError:
-                self._path.half_bound.setdefault(name, self._line)
+            except NoChoiceError as error:
+                self._path.half_bound.setdefault(name, (self._line, str(error)))
         try:
             self._join_containers()
             self._join_arrays()
         except NoChoiceError as error:
-            raise NotChosen(self._line, str(error) or "they leave values of other dtypes or shapes") from None
+            raise NotChosen(self._line, f"a value {error}") from None
         self._build()
         self._values = [found.get(name, UNBOUND) for name in self._names]
         del self._state
@@ -195,8 +196,8 @@ class TracedBranches:
         self._merge = Merge(self._condition, self._is_cheap, True)
         try:
             self._join(then, otherwise, functools.partial(found.__setitem__, 0))
-        except NoChoiceError:
-            raise NotChosen(self._line, "they are values of other dtypes or shapes") from None
+        except NoChoiceError as error:
+            raise NotChosen(self._line, f"the value {error}") from None
         self._build()
         return found[0]
 
@@ -270,7 +271,10 @@ class TracedBranches:
             sides = [one for one in (then, otherwise) if type(one) is TracedArray and not one.is_scalar]
             layout = _layout(sides)
 
+            types = type_of(then), type_of(otherwise)
+
             def noted(made: Any) -> None:
+                note_mixed(made, self._line, types)
                 if type(made) is TracedArray and not made.is_scalar:
                     for one in sides:
                         may_share(made, one, self._line)
@@ -282,7 +286,7 @@ class TracedBranches:
         elif type(then) is type(otherwise) and type(then) in _PLAIN and then == otherwise:
             put(then)
         else:
-            raise NoChoiceError
+            raise NoChoiceError(differing(then, otherwise))
 
     def _as_left(self, value: Any, branch: int) -> Any:
         """A value as a branch has left it: what an array holds may have been put back since."""
@@ -296,11 +300,11 @@ class TracedBranches:
             then, otherwise = first.get(place, kept), second.get(place, kept)
             if type(container) is set:
                 if then != otherwise:
-                    raise NoChoiceError("a set has other elements after one of them")
+                    raise NoChoiceError("is a set that has other elements after one of them")
                 fill(container, then)
                 continue
             if len(then) != len(otherwise) or (type(container) is dict and list(then) != list(otherwise)):
-                raise NoChoiceError("a list or dict has other places after one of them")
+                raise NoChoiceError("is a list or dict that has other places after one of them")
             fill(container, then)
             for key in range(len(then)) if type(container) is list else then:
                 self._join(then[key], otherwise[key], functools.partial(container.__setitem__, key))
@@ -328,7 +332,7 @@ def _layout(sides: Sequence[TracedArray]) -> MemoryLayout | None:
     """How an array lies in memory that is one of some. Raises NoChoiceError where that is not in C order."""
     found = [one.layout.found() for one in sides]
     if not all(one.contiguous for one in found):
-        raise NoChoiceError
+        raise NoChoiceError("is an array that is not in C order in memory after one of them")
     assumed = [side for side, one in zip(sides, found, strict=True) if one.assumed]
     return (assumed or sides)[0].layout if sides else None
 

@@ -23,12 +23,14 @@ from esat.frontend.tracing.rolling.loop_state import UnseenStateError
 from esat.frontend.tracing.rolling.program_state import UNBOUND, Place, ProgramState, as_now
 from esat.frontend.tracing.trace import NotChosen, current_trace
 from esat.frontend.tracing.values.arrays import TracedArray
-from esat.frontend.tracing.values.merging import Merge, NoChoiceError, is_cheap, paired
+from esat.frontend.tracing.values.convert import as_symbol
+from esat.frontend.tracing.values.merging import Merge, NoChoiceError, differing, is_cheap, paired
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType
-from esat.graph.variables import Variable
+from esat.graph.variables import Constant, Variable
+from esat.ops.arrays.creation import alloc
 from esat.ops.loops.parts import LoopParts
 
 MOST_KNOWN = 3
@@ -51,7 +53,7 @@ class _Carry:
     made
         Makes of a Variable what stands for it.
     stand
-        What stands for it in a step.
+        What stands for it in a step; UNBOUND where a step has to bind it first.
     same
         Values that it may be the same array as.
     """
@@ -237,7 +239,10 @@ class EndedLoop:
             if place == ("name", self._target):
                 continue
             found = [end[place] for end in ends if place in end]
-            carry = self._carry(place, before(place), found)
+            first = before(place)
+            if first is UNBOUND and len(found) == len(ends) and isinstance(self._control, Constant):
+                first = _nothing_like(found[0])  # the first step is run, and binds it
+            carry = self._carry(place, first, found)
             if carry is not None:
                 self._carries.append(carry)
                 self._put(carry, carry.stand)
@@ -250,19 +255,21 @@ class EndedLoop:
                 if other is not first:
                     one, two, made = _pair(first, other)
                     if one.type != two.type:
-                        raise NoChoiceError
+                        raise NoChoiceError(differing(first, other))
                     owner = None if place[0] == "name" else self._state.owner(place)
                     symbol = Variable(one.type)
-                    return _Carry(place, owner, one, symbol, made, made(symbol), [first])
-        except NoChoiceError:
+                    is_bound = place[0] != "name" or self._state.before[place[1]] is not UNBOUND
+                    stand = made(symbol) if is_bound else UNBOUND
+                    return _Carry(place, owner, one, symbol, made, stand, [first])
+        except NoChoiceError as error:
             if place[0] != "name":
                 self._refuse(_OTHER)
-            self._leave_unbound(place[1])
+            self._leave_unbound(place[1], f"changes its type in a step: it {error}")
         return None
 
-    def _leave_unbound(self, name: str) -> None:
+    def _leave_unbound(self, name: str, reason: str = "is not bound before the loop") -> None:
         self._values[name] = UNBOUND
-        self._trace.path.half_bound.setdefault(name, self._line)  # type: ignore[union-attr]
+        self._trace.path.half_bound.setdefault(name, (self._line, reason))  # type: ignore[union-attr]
 
     def _put(self, carry: _Carry, value: Any) -> None:
         kind, *rest = carry.place
@@ -285,7 +292,7 @@ class EndedLoop:
                     self._refuse("a step changes other values than the first one did")
         self._values = dict(self._state.before)
         for name in self._names:
-            if name not in known and ("name", name) in after and name != self._target:
+            if name not in known and ("name", name) in {*after} - places and name != self._target:
                 self._leave_unbound(name)
         self._refuse_shared_arrays()
         stands = [carry.made(carry.symbol) for carry in self._carries]
@@ -363,7 +370,18 @@ class EndedLoop:
         self._carries, self._exits, self._following = [], [], []
 
 
+def _nothing_like(value: Any) -> Any:
+    """A value of a type, which nobody reads; UNBOUND where the type is not known in full."""
+    variable = as_symbol(value) if is_value(value) else None
+    if variable is None or None in variable.tensor_type.shape:
+        return UNBOUND
+    zero = np.zeros((), variable.dtype)
+    if type(value) is not TracedArray or value.is_scalar:
+        return zero[()] if type(value) is TracedArray or isinstance(value, np.generic) else zero.item()
+    return TracedArray(alloc(zero, *variable.tensor_type.shape))
+
+
 def _pair(one: Any, other: Any) -> tuple[Variable, Variable, Callable[[Variable], Any]]:
     if not all(is_value(each) for each in (one, other)):
-        raise NoChoiceError
+        raise NoChoiceError(differing(one, other))
     return paired(one, other)

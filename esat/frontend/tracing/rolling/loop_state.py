@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from esat.frontend.tracing.code.branching import OWN_NAMES
 from esat.frontend.tracing.code.outside import is_users_file
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.numbers import TracedNumber
@@ -43,10 +44,6 @@ _CODE = (types.FunctionType, types.MethodType, functools.partial, property, stat
 
 class UnseenStateError(Exception):
     """Something that may keep state which cannot be seen: an iterator, an object of a library's."""
-
-
-OWN_NAMES = "__esat_"
-"""How names begin that a user's code is given."""
 
 
 def names_in(frame: types.FrameType) -> dict[str, Any]:

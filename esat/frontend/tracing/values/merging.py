@@ -89,9 +89,15 @@ def paired(then: Any, otherwise: Any) -> tuple[Variable, Variable, Callable[[Var
         wanted, plain = sides[1 - number].tensor_type, pair[number]
         if wanted.ndim == 0 and np.result_type(wanted.dtype, plain) == wanted.dtype:
             sides[number] = cast(sides[number], wanted.dtype)
+    if {one.tensor_type.dtype for one in sides} == {"int64", "float64"} and not any(
+        one.ndim for one in sides
+    ):
+        _refuse_rounded(pair)
+        sides = [cast(one, "float64") for one in sides]
     if sides[0].tensor_type.dtype != sides[1].tensor_type.dtype or not _fit(*sides):
-        raise NoChoiceError
+        raise NoChoiceError(differing(*pair))
     python = [_python_kind(one) for one in pair]
+    kind = float if set(python) == {int, float} else python[0] if python[0] is python[1] else None
     is_scalar = sides[0].tensor_type.ndim == 0 and any(
         _python_kind(one) is not None
         or (type(one) is TracedArray and one.is_scalar)
@@ -100,13 +106,20 @@ def paired(then: Any, otherwise: Any) -> tuple[Variable, Variable, Callable[[Var
     )
 
     def made(variable: Variable) -> Any:
-        if python[0] is not None and python[0] is python[1]:
-            return TracedNumber(variable, python[0])
+        if kind is not None:
+            return TracedNumber(variable, kind)
         array = TracedArray(variable, is_scalar=is_scalar)
         array.version = max((one.version for one in pair if type(one) is TracedArray), default=0)
         return array
 
     return sides[0], sides[1], made
+
+
+def _refuse_rounded(values: Sequence[Any]) -> None:
+    """Raise NoChoiceError for an integer that is no number of float64."""
+    for one in values:
+        if issubclass(type(one), (int, np.integer)) and int(float(one)) != one:
+            raise NoChoiceError(f"is {one} or floating, and no float64 is {one}")
 
 
 def _is_unknown(value: Any) -> bool:
@@ -126,6 +139,24 @@ def _python_kind(value: Any) -> type | None:
     if type(value) is TracedNumber:
         return value.kind
     return type(value) if type(value) in (int, float, complex, bool) else None
+
+
+def differing(then: Any, otherwise: Any) -> str:
+    """How two values differ, for messages."""
+    first, second = map(_described, (then, otherwise))
+    return (
+        f"is {first} in one case and {second} in another"
+        if first != second
+        else "is not the same in both cases"
+    )
+
+
+def _described(value: Any) -> str:
+    if type(value) is TracedArray or isinstance(value, (np.ndarray, np.generic)):
+        shape = f" of shape {value.shape}" if value.ndim else ""
+        return f"{value.dtype}{shape}"
+    kind = value.kind if type(value) is TracedNumber else type(value)
+    return {"Unbound": "not bound", "NoneType": "None"}.get(kind.__name__, f"of type {kind.__name__}")
 
 
 def _fit(one: Variable, other: Variable) -> bool:

@@ -23,6 +23,7 @@ from esat.frontend.tracing.trace import (
     require_running,
     value_of,
 )
+from esat.frontend.tracing.values.mixed import keep_mixed
 from esat.graph.calls.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import function_named, op_named
@@ -189,6 +190,11 @@ class TracedNumber(WeakNumber):
     def __rmod__(self, other: Any) -> Any:
         return _whole("mod", np.remainder, other, self)
 
+    def __invert__(self) -> Any:
+        if self.kind not in (int, bool):
+            raise TypeError(f"bad operand type for unary ~: '{self.kind.__name__}'")
+        return _combined("sub", np.subtract, -1, self)
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
@@ -221,7 +227,8 @@ def _number(variable: Variable) -> TracedNumber:
 def _combined(name: str, ufunc: np.ufunc, left: Any, right: Any) -> Any:
     """Two numbers make a number; with an array, it is NumPy's function of them."""
     if _is_number(left) and _is_number(right):
-        return _number(op_named(name)(*(_plain(one) for one in (left, right))))
+        made = _number(op_named(name)(*(_plain(one) for one in (left, right))))
+        return made if name == "div" else keep_mixed(made, (left, right))
     return ufunc(left, right)
 
 
@@ -253,7 +260,7 @@ def _power(left: Any, right: Any) -> Any:
         return left**right
     if type(right) is int and right < 0:
         left = 1.0 * left
-    return _number(op_named("pow")(_plain(left), _plain(right)))
+    return keep_mixed(_number(op_named("pow")(_plain(left), _plain(right))), (left, right))
 
 
 def _whole(name: str, ufunc: np.ufunc, left: Any, right: Any) -> Any:
@@ -269,7 +276,7 @@ def _whole(name: str, ufunc: np.ufunc, left: Any, right: Any) -> Any:
             check(op_named("eq")(right.variable, 0), error.with_traceback(None), _ADVICE)
     elif right == 0:
         return operate(1, right)
-    return _number(op_named(name)(_plain(left), _plain(right)))
+    return keep_mixed(_number(op_named(name)(_plain(left), _plain(right))), (left, right))
 
 
 def _define() -> None:
@@ -300,7 +307,11 @@ def _define() -> None:
         setattr(TracedNumber, f"__{name}__", compared(ufunc))
     for name in ("neg", "abs"):
         op = name
-        setattr(TracedNumber, f"__{name}__", lambda self, op=op: _number(op_named(op)(self.variable)))
+        setattr(
+            TracedNumber,
+            f"__{name}__",
+            lambda self, op=op: keep_mixed(_number(op_named(op)(self.variable)), (self,)),
+        )
     setattr(TracedNumber, "__pos__", lambda self: self)  # noqa: B010 - as the other operators
 
 

@@ -23,6 +23,7 @@ from esat.frontend.tracing.values.convert import (
     settled,
 )
 from esat.frontend.tracing.values.layouts import elementwise
+from esat.frontend.tracing.values.mixed import mixed_result, note_mixed
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.calls.callers import user_line
 from esat.graph.registry import op_named
@@ -63,6 +64,7 @@ def traced_ufunc(
         return laid_out(stored, made_by, operands, options) if out is None else stored
     if method == "at":
         return _at(ufunc, *operands)
+    mixed = mixed_result(ufunc, operands) if method == "__call__" else None
     casting = options.pop("casting", "same_kind")
     where = options.pop("where", None) if method == "__call__" else None
     result = _METHODS[method](namespace, ufunc, operands, options) if method in _METHODS else None
@@ -73,6 +75,8 @@ def traced_ufunc(
     if where is not None and where is not True:
         result = _where(ufunc, where, result, out)
     stored = _stored(out, result, {"casting": casting if method in ("__call__", "outer") else "unsafe"})
+    if mixed is not None:
+        note_mixed(stored, *mixed)
     return laid_out(stored, made_by, operands, options) if out is None else stored
 
 
