@@ -34,7 +34,7 @@ from esat.runtime.entry.calls import Calls, drive
 from esat.runtime.entry.variants import Variants
 from esat.runtime.function_profile import Profile
 from esat.runtime.invariants import keep_invariants
-from esat.runtime.loop_routine import LoopRoutine
+from esat.runtime.loop_routine import LoopRoutine, rewritten
 from esat.runtime.printed.kernel_calls import Kernels, compile_kernels
 from esat.runtime.program import Program, Routine, library_routines, performing_routines
 from esat.runtime.program_in_blocks import InBlocks
@@ -157,11 +157,12 @@ class Compilation:
     def routines(self, is_alone: bool = False) -> Callable[[Apply], Routine | None]:
         """What knows the library routine of a node, which may be alone; some run programs of their own."""
         link = self.part(invariants=True, in_blocks=False).link
-        link_body = self.part(in_blocks=False).link
+        of_body = self.part(in_blocks=False)
 
         def routine(node: Apply) -> Routine | None:
             if isinstance(node.op, LoopOp):
-                return LoopRoutine(node.op, link_body, None if is_alone else node)
+                body = replace(of_body, permissions=Permissions(rewritten(node.op)))
+                return LoopRoutine(node.op, body.link, None if is_alone else node)
             return routine_for(node, self.target, self.mode.threads, link)
 
         return routine

@@ -123,6 +123,7 @@ class _AbstractMemory:
         if refusal is not None:
             raise CompileError(f"order of steps: {effect} overwrites {place}, but {refusal}")
         for position, variable in enumerate(effect.inputs):
-            if position not in effect.destroyed and place in self._shown(variable):
+            is_read = position not in effect.destroyed and place in self._shown(variable)
+            if is_read and not effect.reads_first(position):
                 raise CompileError(f"order of steps: {effect} reads {variable} and overwrites it as {place}")
         self.overwritten[place] += 1

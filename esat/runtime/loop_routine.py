@@ -11,15 +11,37 @@ from esat.errors import EsatError
 from esat.graph import Apply, Constant, FunctionGraph, TensorType
 from esat.graph.constants import constant
 from esat.graph.op import Array
+from esat.ops.index.write import PartWrite
 from esat.ops.loops.record import LoopOp, Scan
 from esat.runtime.linked import Build, Linked
-from esat.runtime.native.native_memory import Inside, NativeMemory, NoNativeFormError, returned
+from esat.runtime.native.native_memory import (
+    Inside,
+    NativeMemory,
+    NoNativeFormError,
+    base_of,
+    returned,
+)
 
 if TYPE_CHECKING:
     from esat.codegen.native_functions.native_plan import Place, Step
 
 MOST_PROGRAMS = 16
 """Numbers of steps for which a loop of its own is kept."""
+
+
+def rewritten(op: LoopOp) -> frozenset[int]:
+    """The carries of which a step changes parts, and which nobody keeps: they stay where they are."""
+    kept = set(op.kept)
+    found = set[int]()
+    for number, (own, following) in enumerate(
+        zip(op.body.inputs, op.body.outputs[: op.carries], strict=False)
+    ):
+        array = following
+        while array.owner is not None and isinstance(array.owner.op, PartWrite):
+            array = array.owner.inputs[0]
+        if array is own and following is not own and following not in kept:
+            found.add(number)
+    return frozenset(found)
 
 
 class LoopRoutine:
@@ -30,7 +52,7 @@ class LoopRoutine:
     op
         The loop.
     body
-        The program of a step.
+        The program of a step, which may write over the carries that it changes parts of.
 
     Parameters
     ----------
@@ -42,7 +64,7 @@ class LoopRoutine:
     """
 
     def __init__(self, op: LoopOp, link: Build, alone: Apply | None = None) -> None:
-        self.op = op
+        self.op, self._changed = op, rewritten(op)
         self.body: Linked = link(op.body.clone())
         self._alone = None if alone is None else _Alone(alone, link)
 
@@ -51,13 +73,20 @@ class LoopRoutine:
         if self._alone is not None:
             self._alone(arrays[:count], arrays[count:])
             return
-        found = self.op.run(arrays[:count], self._step)
+        found = self.perform(arrays[:count])
         for result, value in zip(arrays[count:], found, strict=True):
             result[...] = value
 
     def perform(self, operands: Sequence[Array]) -> tuple[Array, ...]:
         """The results, in arrays of their own."""
-        return self.op.run(operands, self._step)
+        first = [np.array(one) if place - 1 in self._changed else one for place, one in enumerate(operands)]
+        return self.op.run(first, self._step)
+
+    def stays(self, number: int) -> bool:
+        """Whether a step leaves a carry where it was."""
+        program = self.body._calls.program
+        carry, following = program.graph.inputs[number], program.graph.outputs[number]
+        return number in self._changed and base_of(program, following) is carry
 
     def _step(
         self, carries: Sequence[Array], elements: Sequence[Array], invariants: Sequence[Array]

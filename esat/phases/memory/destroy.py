@@ -162,8 +162,9 @@ class DestroyPlan:
         other = self.destroyers.get(root)
         if other is not None:
             return f"{self.effects[other]} overwrites {root} already"
-        for place, variable in enumerate(self.effects[step].inputs):
-            if place != position and root in self.roots(variable):
+        effect = self.effects[step]
+        for place, variable in enumerate(effect.inputs):
+            if place != position and root in self.roots(variable) and not effect.reads_first(place):
                 return f"its input {place} shows the memory of {root} too"
         return None
 

@@ -56,6 +56,11 @@ class Effect:
         """Positions of the inputs that it overwrites."""
         return tuple(sorted({place for places in self.written_over for place in places}))
 
+    def reads_first(self, position: int) -> bool:
+        """Whether an input is read before anything is written: a place in an array, or the one number that is
+        written there."""
+        return self.checkable and getattr(self.inputs[position].type, "ndim", None) == 0
+
     def __str__(self) -> str:
         place = "" if self.where is None else f" ({self.where[0]}:{self.where[1]})"
         return f"{self.label}{place}"

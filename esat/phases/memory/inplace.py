@@ -10,7 +10,7 @@ That is about single nodes; what kernels overwrite is found in
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 
 from esat.graph import Apply, Family, FunctionGraph, SharedVariable, Variable
 from esat.graph.op import Op
@@ -58,7 +58,7 @@ def work_in_place(
         Which of :data:`ROWS` take part.
     rules
         What can be lowered to kernels; None for nothing. Kernels find themselves what they overwrite, but for
-        shared variables, since they may leave before their end.
+        shared variables, since they may leave before their end, and parts of donated inputs.
 
     Raises
     ------
@@ -92,11 +92,12 @@ def _choose(
         return chosen
     nodes, effects = effects_of_graph(graph, ShapeFacts(graph))
     versions = {number: _version(node.op, rows) for number, node in enumerate(nodes)}
+    given = {one for place, one in enumerate(graph.inputs) if place in permissions.donated}
     candidates = {
         number: op
         for number, op in versions.items()
         if op is not None
-        and (rules is None or _changes_shared(nodes[number]) or not rules.supported(nodes[number]))
+        and (rules is None or _changes_one_of(given, nodes[number]) or not rules.supported(nodes[number]))
     }
     plan = DestroyPlan(effects, graph.inputs, graph.outputs, permissions, candidates)
     for number, op in candidates.items():
@@ -106,12 +107,12 @@ def _choose(
     return chosen
 
 
-def _changes_shared(node: Apply) -> bool:
-    """Whether a node writes to a shared variable, or to what other such nodes made of one."""
+def _changes_one_of(given: Set[Variable], node: Apply) -> bool:
+    """Whether a node writes to a shared variable or a donated input, or to what such nodes made of one."""
     array = node.inputs[0]
     while array.owner is not None and isinstance(array.owner.op, PartWrite):
         array = array.owner.inputs[0]
-    return isinstance(array, SharedVariable)
+    return isinstance(array, SharedVariable) or array in given
 
 
 def _version(op: Op, rows: Collection[str]) -> Op | None:

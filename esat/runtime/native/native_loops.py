@@ -25,7 +25,8 @@ UNLIMITED = 1 << 62
 
 
 def loop(memory: NativeMemory, node: Apply) -> list[Step]:
-    """A loop: carries are in two places each in turn, or in the rows of the trace of what they are."""
+    """A loop: carries are in two places each in turn, or in the rows of the trace of what they are; those of
+    which a step changes a part stay where they are."""
     return _NativeLoop(memory, node).steps()
 
 
@@ -177,6 +178,10 @@ class _NativeLoop:
             self.handed.append((read, first.place, written.number))
             return Place("chosen", read), written
         dtype = self.node.outputs[number].tensor_type.numpy_dtype
+        if self.lines is None and self.routine.stays(number):
+            own = memory.scratch(first.shape, dtype)
+            self.before += memory.move(own, first, dtype)
+            return own.place, own.place
         other = memory.choice()
         pair = [memory.scratch(first.shape, dtype) for _ in range(2)]
         self.before += memory.move(pair[0], first, dtype)

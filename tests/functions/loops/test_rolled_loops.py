@@ -10,6 +10,7 @@ import pytest
 import esat
 from esat.frontend.tracing.rolling import iterated as rolling
 from esat.ops.loops.record import Scan
+from esat.runtime.loop_routine import rewritten
 
 from .loop_programs import arguments, difference, loaded, text
 
@@ -322,6 +323,64 @@ def test_an_argument_that_a_loop_writes_to_is_changed():
     smooth(wanted)
     assert np.allclose(mine, wanted, rtol=1e-12)
     assert is_rolled(compiled)
+
+
+def paths(x):
+    price = np.ones((3, len(x) + 1))
+    for t in range(1, len(x) + 1):
+        price[:, t] = price[:, t - 1] * np.exp(0.1 * x[t - 1]) + 0.01 * price[:, t]
+    return price
+
+
+def knapsack(x):
+    sizes = np.abs(3 * x).astype(int) + 1
+    best = np.zeros((len(x) + 1, 12))
+    for i in range(1, len(x) + 1):
+        for c in range(12):
+            if sizes[i - 1] <= c:
+                best[i, c] = max(best[i - 1, c], best[i - 1, c - sizes[i - 1]] + x[i - 1])
+            else:
+                best[i, c] = best[i - 1, c]
+    return best
+
+
+def distances(x):
+    table = np.full((len(x) + 1, len(x) + 1), np.inf)
+    table[0, 0] = 0
+    for i in range(1, len(x) + 1):
+        for j in range(1, len(x) + 1):
+            table[i, j] = abs(x[i - 1] - x[-j]) + min(table[i - 1, j], table[i, j - 1], table[i - 1, j - 1])
+    return table
+
+
+def exchanged(x):
+    y = x * 1.0
+    for i in range(len(x) - 1):
+        kept = y.copy()
+        y[i + 1] = y[i] + 0.5 * kept[i + 1]
+        y[0] += kept[i + 1]
+    return y
+
+
+@pytest.mark.parametrize("mode", ["fast_run", "fast_compile", "debug"])
+@pytest.mark.parametrize("function", [paths, knapsack, distances, exchanged], ids=lambda one: one.__name__)
+def test_arrays_that_steps_write_to_anywhere(function, mode):
+    x = X[:20]
+    jitted = esat.jit(function, mode=mode)
+    for _ in range(3):
+        np.testing.assert_allclose(jitted(x), function(x), rtol=1e-12)
+    assert all(reason is None for _, _, reason in loops_of(function))
+
+
+def test_an_array_of_which_steps_write_a_part_is_not_copied_in_each():
+    jitted = esat.jit(distances)
+    jitted(X)
+    scan = next(node for node in jitted.latest.graph.outputs if isinstance(node.owner.op, Scan)).owner
+    (inner,) = [node for node in scan.op.body.apply_nodes if isinstance(node.op, Scan)]
+    assert rewritten(inner.op) == {0}
+    within = [line for line in jitted.source().splitlines() if line.startswith(" " * 8)]
+    assert any("chosen" in line for line in within)
+    assert not any(f"({(len(X) + 1) ** 2},)" in line for line in within)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -41,6 +41,7 @@ from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Variable
 from esat.graph.watching import watching_nodes
 from esat.ops.index.basic import Subtensor
+from esat.ops.loops.record import LoopOp
 
 FEWEST_STEPS = 6
 FEWEST_NODES = 128
@@ -332,7 +333,7 @@ def _roll(
         return "a part of an array, or a value that is kept, is handed on"
     everywhere = in_all_steps(nodes, own or nodes[-1], number, read)
     kept = needed([*nodes, own], read | everywhere)
-    if skip is None and sum(map(len, kept)) < FEWEST_NODES:
+    if skip is None and sum(_size(node) for nodes in kept for node in nodes) < FEWEST_NODES:
         return "it is short"
     skipped = None
     try:
@@ -380,6 +381,11 @@ def joined(checks: Sequence[ErrorCheck]) -> Sequence[ErrorCheck]:
         rows[whole] = whole.any() if is_row else whole
     holds = functools.reduce(op_named("bitwise_or"), rows.values())
     return [ErrorCheck(holds, first.error, first.depth)]
+
+
+def _size(node: Apply) -> int:
+    """How many operations a node is: those of a step, where it is a loop itself."""
+    return len(node.op.body.apply_nodes) if isinstance(node.op, LoopOp) else 1
 
 
 def _left_over(live: Sequence[Any], skipped: Skipped) -> str | None:

@@ -19,14 +19,14 @@ from esat.graph.op import Family
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.index.basic import SetSubtensor, Subtensor
-from esat.ops.index.entries import Slice
+from esat.ops.index.entries import OPERAND, Slice, Slot
 
 MOST_BACK = 4
 """Steps that a value may be taken from back; a loop hands on so many."""
 MOST_BEFORE = 3
 """First iterations that may differ, and stay as they are."""
 
-Entries: TypeAlias = tuple[type, tuple[Slice | None, ...]]
+Entries: TypeAlias = tuple[type, tuple[Slice | Slot | None, ...]]
 Key: TypeAlias = tuple[int, int]
 """A result of an iteration: the place of its node, and its own among the node's results."""
 
@@ -93,13 +93,22 @@ class StepNode:
     places: list[tuple[int, ...]] | None
 
     @property
-    def rows(self) -> list[int] | None:
-        """The places along the first axis, of a part that is chosen by these alone."""
+    def axis(self) -> int | None:
+        """The axis along which a part is chosen that is all of the others."""
         entries: Sequence[Any] = getattr(self.node.op, "entries", ())
-        if self.places is None or isinstance(entries[0], Slice):
-            return None
-        is_row = all(isinstance(one, Slice) and one.is_full for one in entries[1:])
-        return [place for (place, *_) in self.places] if is_row else None
+        axes = [axis for axis, one in enumerate(entries) if not (isinstance(one, Slice) and one.is_full)]
+        is_row = self.places is not None and len(axes) == 1 and type(entries[axes[0]]) is int
+        return axes[0] if is_row else None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the part is chosen by computed integers, too."""
+        return self.places is not None and OPERAND in getattr(self.node.op, "entries", ())
+
+    @property
+    def rows(self) -> list[int] | None:
+        """The places along that axis."""
+        return None if self.places is None or self.axis is None else [place for (place,) in self.places]
 
     @property
     def varies(self) -> bool:
@@ -255,16 +264,17 @@ class Iterations:
 
 
 def chosen_places(node: Apply) -> tuple[Entries, tuple[int, ...]] | None:
-    """Of a part that integers and fixed slices choose: the entries but for the integers, and these."""
+    """Of a part that known and computed integers and fixed slices choose: the entries but for the known
+    integers, and these."""
     op = node.op
     if type(op) not in (Subtensor, SetSubtensor):
         return None
     assert isinstance(op, Subtensor | SetSubtensor)
     shape = node.inputs[0].tensor_type.shape
-    kept: list[Slice | None] = []
+    kept: list[Slice | Slot | None] = []
     places: list[int] = []
     for entry, size in zip(op.entries, shape, strict=False):
-        if isinstance(entry, Slice) and entry.is_static:
+        if entry is OPERAND or (isinstance(entry, Slice) and entry.is_static):
             kept.append(entry)
         elif type(entry) is int and (entry >= 0 or size is not None):
             kept.append(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from esat.graph.variables import Variable
 from esat.ops.arrays.creation import alloc
 from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.index.basic import SetSubtensor, Subtensor
-from esat.ops.index.entries import Slice
+from esat.ops.index.entries import OPERAND, Slice
 from esat.ops.loops.parts import LoopParts
 
 
@@ -63,17 +64,19 @@ class RolledLoop:
                 or (first.kind, first.back, first.key) != ("step", 1, (place, 0))
             ):
                 continue
-            if len(set(step.places or ())) == self.count and self._is_only_read_in_part(place):
+            is_row = step.axis is not None and len(set(step.places or ())) == self.count
+            if is_row and self._is_only_read_in_part(place):
                 found[place] = step.operands[1]
         return found
 
     def _is_only_read_in_part(self, place: int) -> bool:
         """Whether an array that is written is used for nothing in a step but to read rows, and to write."""
+        axis = self.steps[place].axis
         for number, step in enumerate(self.steps):
             for position, operand in enumerate(step.operands):
                 if operand.kind != "step" or operand.key != (place, 0):
                     continue
-                is_part = step.rows is not None and position == 0 and operand.back in (0, 1)
+                is_part = step.axis == axis and position == 0 and operand.back in (0, 1)
                 is_own = number == place and operand.back == 1
                 if not is_part or (isinstance(step.node.op, SetSubtensor) and not is_own):
                     return False
@@ -102,16 +105,16 @@ class RolledLoop:
             raise NotEqualError("a row is read that was written in another form", step.node.where)
         for at, one in enumerate(since):
             if one is None and at < distance:
-                row = self._row(base, read[at])
+                row = self._row(base, writer.axis or 0, read[at])
                 self.iterations.set_initial(value.key, distance - at, row, step.node.where)
             elif one != distance:
                 raise NotEqualError("rows are read that were written at several distances", step.node.where)
         return self._value(value.key, distance)
 
-    def _row(self, base: Variable, place: int) -> Variable:
-        """A row of an array before the loop, one Variable for each."""
+    def _row(self, base: Variable, axis: int, place: int) -> Variable:
+        """A row along an axis of an array before the loop, one Variable for each."""
         if (base, place) not in self._base_rows:
-            self._base_rows[base, place] = getitem(base, place)
+            self._base_rows[base, place] = getitem(base, (*[slice(None)] * axis, place))
         return self._base_rows[base, place]
 
     def _base(self, array: int) -> Variable:
@@ -172,8 +175,9 @@ class RolledLoop:
             row = self._sequence(
                 as_variable(np.array(self.steps[place].rows)), TensorType("int64", shape=(None,))
             )
-            array = self._value((place, 0), 1)
-            self.made[place, 0] = set_subtensor(getitem(array, row), self._written_value(place))
+            array, axis = self._value((place, 0), 1), self.steps[place].axis or 0
+            part = getitem(array, (*[slice(None)] * axis, row))
+            self.made[place, 0] = set_subtensor(part, self._written_value(place))
         taps: dict[Variable, tuple[Key, int]] = {}
         for variable, (value, back) in wanted.items():
             found = self.iterations.place(value)
@@ -228,11 +232,13 @@ class RolledLoop:
             if first.kind == "step" and first.key[0] in self.written:
                 self.made[number, 0] = self._read_row(number, first.key[0], first.back)
                 return
-            if step.varies:
-                if first.variable is None or isinstance(step.node.op, SetSubtensor):
-                    reason = f"{step.node.op.name} at another place in each step"
-                    raise NotEqualError(reason, step.node.where)
+            is_known = isinstance(step.node.op, Subtensor) and first.variable is not None and not step.asks
+            if step.varies and is_known:
+                assert first.variable is not None
                 self.made[number, 0] = self._element(first.variable, step)
+                return
+            if step.varies or (first.kind == "step" and self._is_written_anywhere(first.key)):
+                self.made[number, 0] = self._part(step)
                 return
         operands = [self._operand(one, own) for one, own in zip(step.operands, step.node.inputs, strict=True)]
         made = step.node.op.make_node(*operands)
@@ -285,13 +291,43 @@ class RolledLoop:
         axis = axes[moving[0]]
         places = [place[moving[0]] for place in step.places]
         rank = source.tensor_type.ndim
-        rows = dimshuffle(source, (axis, *(one for one in range(rank) if one != axis))) if axis else source
-        element = self._sequence(_rows_at(rows, places), rows.tensor_type)
+        rows = _rows_at(source, places, axis)
+        rows = dimshuffle(rows, (axis, *(one for one in range(rank) if one != axis))) if axis else rows
+        element = self._sequence(rows, rows.tensor_type)
         rest = tuple(entry for one, entry in enumerate(entries) if one != axis)
         if all(isinstance(entry, Slice) and entry.is_full for entry in rest):
             return element
         chosen: Variable = Subtensor(rest)(element)
         return chosen
+
+    def _is_written_anywhere(self, key: Key) -> bool:
+        """Whether a value is an array that a step writes to at another place in each step."""
+        writer = self.steps[key[0]]
+        return isinstance(writer.node.op, SetSubtensor) and writer.varies
+
+    def _part(self, step: StepNode) -> Variable:
+        """A part of an array that changes in each step, or the array with such a part written: its places are
+        numbers that the step is given."""
+        assert step.places is not None
+        op = step.node.op
+        assert isinstance(op, Subtensor | SetSubtensor)
+        operands = [self._operand(one, own) for one, own in zip(step.operands, step.node.inputs, strict=True)]
+        kept = 1 if isinstance(op, Subtensor) else 2
+        columns, asked = zip(*step.places, strict=True), iter(operands[kept:])
+        index: list[Any] = []
+        for entry in op.entries:
+            if isinstance(entry, Slice):
+                index.append(slice(*entry.parts()))
+            elif entry is OPERAND:
+                index.append(next(asked))
+            else:
+                column = as_variable(np.array(next(columns), np.int64))
+                index.append(self._sequence(column, column.tensor_type))
+        part: Variable = getitem(operands[0], tuple(index))
+        made = part if isinstance(op, Subtensor) else set_subtensor(part, operands[1])
+        if made.type != step.node.outputs[0].type:
+            raise NotEqualError(f"{op.name} has another type in a loop", step.node.where)
+        return made
 
     def _sequence(self, rows: Variable, like: TensorType) -> Variable:
         """What stands for the row of each step."""
@@ -338,24 +374,27 @@ class RolledLoop:
     def _array(self, place: int, rows: Sequence[Variable]) -> Variable:
         """An array that was written row by row, after the last step."""
         step, base = self.steps[place], self._base(place)
-        trace = rows[self.rows[place]]
+        trace, axis = rows[self.rows[place]], step.axis or 0
         places = step.rows
         assert places is not None
-        if trace.tensor_type.shape[1:] != base.tensor_type.shape[1:]:
+        rank, shape = base.tensor_type.ndim, base.tensor_type.shape
+        if trace.tensor_type.shape[1:] != (*shape[:axis], *shape[axis + 1 :]):
             raise NotEqualError("a row is written from a value of another shape", step.node.where)
-        if places == list(range(base.tensor_type.shape[0] or 0)) and trace.type == base.type:
+        if axis:  # the steps are along the first axis of a trace
+            trace = dimshuffle(trace, (*range(1, axis + 1), 0, *range(axis + 1, rank)))
+        if places == list(range(shape[axis] or 0)) and trace.type == base.type:
             return trace
-        return set_subtensor(_rows_at(base, places), trace)
+        return set_subtensor(_rows_at(base, places, axis), trace)
 
 
-def _rows_at(source: Variable, places: Sequence[int]) -> Variable:
-    """The rows of an array at places: a slice where they are evenly spaced."""
+def _rows_at(source: Variable, places: Sequence[int], axis: int = 0) -> Variable:
+    """The rows along an axis at places: a slice where they are evenly spaced."""
     distances = {after - before for before, after in itertools.pairwise(places)}
-    size = source.tensor_type.shape[0]
+    size, before = source.tensor_type.shape[axis], [slice(None)] * axis
     if len(distances) == 1 and 0 not in distances and min(places) >= 0:
         (distance,) = distances
         if distance == 1 and places[0] == 0 and size == len(places):
             return source
         stop = places[-1] + (1 if distance > 0 else -1)
-        return getitem(source, slice(places[0], None if stop < 0 else stop, distance))
-    return getitem(source, np.array(places, np.int64))
+        return getitem(source, (*before, slice(places[0], None if stop < 0 else stop, distance)))
+    return getitem(source, (*before, np.array(places, np.int64)))

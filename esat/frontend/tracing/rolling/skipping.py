@@ -194,8 +194,8 @@ class Skipped:
         op = node.op
         if type(op) is not type(step.node.op) or not isinstance(op, Subtensor | SetSubtensor):
             raise NotEqualError(f"an iteration computes {node.op}, and others {step.node.op}", node.where)
-        kept = len(step.operands)
-        remaining = iter(node.inputs[kept:])
+        kept = 1 if type(op) is Subtensor else 2
+        remaining, asked = iter(node.inputs[kept:]), list[Variable]()
         columns: list[Rows] = []
         shape = node.inputs[0].tensor_type.shape
         for entry, model, size in zip(op.entries, getattr(step.node.op, "entries", ()), shape, strict=True):
@@ -204,6 +204,11 @@ class Skipped:
                     raise NotEqualError("another part of an array is taken", node.where)
                 continue
             number: Any = next(remaining) if entry is OPERAND else entry
+            if model is OPERAND:
+                if entry is not OPERAND:
+                    raise NotEqualError("another part of an array is taken", node.where)
+                asked.append(number)
+                continue
             column = self._column(number)
             if column is None or isinstance(model, Slice):
                 raise NotEqualError("another part of an array is taken", node.where)
@@ -214,12 +219,12 @@ class Skipped:
         if all(np.all(column == column[0]) for column in columns) and not step.varies:
             if tuple(int(column[0]) for column in columns) != step.places[0]:
                 raise NotEqualError("a place is no function of the loop's number", node.where)
-            return list(node.inputs[:kept])
+            return [*node.inputs[:kept], *asked]
         places = list(zip(*(column.tolist() for column in columns), strict=True))
         if places[: len(step.places)] != list(step.places):
             raise NotEqualError("a place is no function of the loop's number", node.where)
         step.places[:] = places
-        return list(node.inputs[:kept])
+        return [*node.inputs[:kept], *asked]
 
     def _column(self, number: Any) -> Rows | None:
         if isinstance(number, Constant):
