@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,16 +133,37 @@ class TracedFunction:
         return f"{self.name}: {self.argument(place)}"
 
 
+class Taking:
+    """A program that is given some of the arguments; all others have the shapes of its trace."""
+
+    def __init__(self, executable: Executable, takes: Sequence[int], inputs: Mapping[int, Variable]) -> None:
+        self.executable = executable
+        self._takes = operator.itemgetter(*takes) if len(takes) > 1 else None
+        self._first = takes[0]
+        self._rest = [
+            (place, one.tensor_type.shape) for place, one in inputs.items() if place not in set(takes)
+        ]
+
+    def entry(self, *arguments: Any) -> Any:
+        for place, shape in self._rest:
+            if arguments[place].shape != shape:
+                raise InputError("an argument that is not used has another shape")
+        if self._takes is None:
+            return self.executable.entry(arguments[self._first])
+        return self.executable.entry(*self._takes(arguments))
+
+
 class Checked:
     """A program whose second result says whether one of the user's checks holds."""
 
-    def __init__(self, executable: Executable, raise_first: Callable[[Sequence[Any]], None]) -> None:
-        self.executable = executable
+    def __init__(self, program: Executable | Taking, raise_first: Callable[[Sequence[Any]], None]) -> None:
+        self._program = program
+        self.executable = program if isinstance(program, Executable) else program.executable
         self._raise_first = raise_first
 
     def entry(self, *arguments: Any) -> Any:
         try:
-            result, fails = self.executable.entry(*arguments)
+            result, fails = self._program.entry(*arguments)
         except InputError:  # these arrays are not its own
             raise
         except Exception:
@@ -155,7 +177,7 @@ class Checked:
 class Unwrapped:
     """A program whose result is no array, but one of NumPy's scalars or a number of Python's."""
 
-    def __init__(self, program: Executable | Checked, kind: str) -> None:
+    def __init__(self, program: Executable | Taking | Checked, kind: str) -> None:
         self._program, self._is_scalar = program, kind == "scalar"
         self.executable = program if isinstance(program, Executable) else program.executable
 
@@ -188,17 +210,19 @@ class Specialization:
         self._build = builder_for(traced.structure)
         self._single = len(traced.outputs) == 1
         first = traced.results[0] if len(traced.results) == 1 else None
+        every = tuple(range(traced.leaves))
         is_simple = (
             first is not None
             and first.kind in ("array", "scalar", "number")
             and traced.structure == ("traced",)
-            and takes == tuple(range(traced.leaves))
+            and (takes == every or (takes and _has_known_sizes(traced, every)))
             and not traced.written
             and len(traced.outputs) == 1 + bool(traced.checks)
         )
-        self.direct: Executable | Checked | Unwrapped | None = None
+        self.direct: Executable | Taking | Checked | Unwrapped | None = None
         if is_simple and executable is not None and first is not None:
-            entered = Checked(executable, self._raise_first) if traced.checks else executable
+            taken = executable if takes == every else Taking(executable, takes, traced.inputs)
+            entered = Checked(taken, self._raise_first) if traced.checks else taken
             self.direct = entered if first.kind == "array" else Unwrapped(entered, first.kind)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
@@ -248,6 +272,12 @@ class Specialization:
         }
         for check in self._traced.checks:
             check.raise_if_so(values)
+
+
+def _has_known_sizes(traced: TracedFunction, leaves: Sequence[int]) -> bool:
+    """Whether all leaves of the arguments are arrays of sizes that are part of the program."""
+    inputs = traced.inputs
+    return all(place in inputs and None not in inputs[place].tensor_type.shape for place in leaves)
 
 
 def _writes_to_twins(traced: TracedFunction, leaves: Sequence[Any], takes: Sequence[int]) -> bool:

@@ -11,6 +11,7 @@ from scipy import special
 
 import esat
 from esat.errors import CallError, DtypeError, EsatWarning, GraphError, InputError, ShapeError
+from esat.functions.traced_programs import Taking
 from esat.graph import Constant, Family
 
 ROWS = np.arange(6.0).reshape(2, 3)
@@ -137,6 +138,20 @@ def test_donated_arrays():
     f = jit(lambda x, y: x + y, donate="x")
     (program,) = (f(np.ones(3), np.ones(3)), *f.programs.values())[1:]
     assert len(program.donated) == 1
+
+
+def test_arguments_that_are_not_used():
+    def shared(x, y, z):
+        return x * len(y)  # the size of `y` is part of the program, and its elements are not
+
+    f, g = jit(shared), jit(lambda x, y: y + 1)
+    for size in (3, 5, 3, 4):
+        for _ in range(3):
+            np.testing.assert_array_equal(f(X, np.ones(size), X), X * size)
+            np.testing.assert_array_equal(g(np.ones(size), X), X + 1)
+    assert f(X, np.ones(3), X.astype(np.float32)).dtype == X.dtype
+    kept = [*f._kept.direct.values(), *g._kept.direct.values()]
+    assert all(type(program.direct) is Taking for program in kept)
 
 
 # ---- numbers
