@@ -15,7 +15,7 @@ from esat.ops.cast import Cast
 from esat.ops.elementwise.complex_forms import PART_DTYPES, Operand, Parts
 from esat.ops.elementwise.records.code import expression
 from esat.ops.elementwise.records.record import Elementwise
-from esat.ops.index.advanced import AdvancedSubtensor
+from esat.ops.index.advanced import AdvancedSetSubtensor, AdvancedSubtensor
 from esat.ops.reduction import Reduction
 
 _FUNCTION = re.compile("exp|sin|cos|log|arctan2")
@@ -37,7 +37,7 @@ def supports_complex(node: Apply) -> bool:
         return op.complex_form is not None
     if isinstance(op, Reduction):
         return op.typing == "reduce" and op.reducer.combine == SUM
-    return isinstance(op, DimShuffle | AdvancedSubtensor)
+    return isinstance(op, DimShuffle | AdvancedSubtensor | AdvancedSetSubtensor)
 
 
 class ComplexValues(Values):

@@ -40,7 +40,7 @@ def product_pointers(
     Parameters
     ----------
     dtype
-        float32 or float64.
+        float32, float64, complex64 or complex128.
     left_shape, left_strides, right_shape, right_strides
         Of two matrices, strides in elements.
     scales
@@ -181,6 +181,7 @@ def named_functions(package: Package) -> Mapping[int, str]:
     """The addresses of the functions that native functions call, with their names."""
     names = [letter + name for letter in "sd" for name in _PRODUCTS]
     names += [letter + name for letter in "sd" for name in _LAPACK]
+    names += [letter + name for letter in "cz" for name in ("gemm", "gemv")]
     found = {name: address_named(name, package) for name in names}
     return {place: name for name, place in found.items() if place is not None}
 

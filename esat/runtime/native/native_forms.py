@@ -10,11 +10,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from esat.codegen.ground.blas_library import LETTERS
 from esat.codegen.native_functions.native_plan import CheckStep, ChoiceStep, Place, PlaceStep, Step
 from esat.graph import Apply, Constant, Variable
 from esat.ops.arrays.diagonal import Diagonal, DiagonalOf
 from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.arrays.join import Join, Split
+from esat.ops.contraction import MatMul
 from esat.ops.control import IfElse, SpecifyShape
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.index.entries import OPERAND, Entry, Slice, constant_numbers, with_numbers
@@ -63,7 +65,8 @@ def form_of(program: Program, node: Apply) -> Form | None:
     form = None if name is None else _FORMS[name]
     if form in (product, structured_product, rows_product, row_blocks):
         type_ = node.inputs[0].tensor_type
-        if type_.dtype not in ("float32", "float64") or node not in program.routines:
+        known = LETTERS if isinstance(node.op, MatMul) else ("float32", "float64")
+        if type_.dtype not in known or node not in program.routines:
             return performed
         return performed if program.needs_check(node) else form
     return form or performed

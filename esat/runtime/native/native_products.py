@@ -37,7 +37,7 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
     if isinstance(node.op, AccumulateProduct):
         return _added_product(memory, node)
     left, right, output = map(memory.view, (*node.inputs, node.outputs[0]))
-    routine = memory.program.routines[node]
+    routine, dtype = memory.program.routines[node], node.outputs[0].tensor_type.dtype
     small = None
     if isinstance(routine, StructuredRoutine):
         routine = routine.plain
@@ -51,15 +51,15 @@ def product(memory: NativeMemory, node: Apply) -> list[Step]:
             by_columns = replace(output, strides=(1, output.shape[0]))
             memory.define(node.outputs[0], by_columns)
             left, right, output = transposed(right), transposed(left), transposed(by_columns)
-        return _one_product(memory, left, right, output)
+        return _one_product(memory, dtype, left, right, output)
     if right.size == int(np.prod(right.shape[-2:])) and left.is_contiguous and right.size:
         # One matrix for all: their rows are those of one matrix.
         rows = left.reshaped((left.size // left.shape[-1], left.shape[-1]))
         flat = output.reshaped((rows.shape[0], right.shape[-1]))
-        return _one_product(memory, rows, element(right, 2), flat)
+        return _one_product(memory, dtype, rows, element(right, 2), flat)
 
     def one(left: NativeView, right: NativeView, output: NativeView) -> list[Step]:
-        return _one_product(memory, left, right, output, package="numpy")
+        return _one_product(memory, dtype, left, right, output, package="numpy")
 
     return matrices(memory, node, one)
 
@@ -88,7 +88,8 @@ def _added_product(memory: NativeMemory, node: Apply) -> list[Step]:
     half = None if is_turned else _half(memory, node, left, right)
     if half is not None:
         return [*copied, *gram_triangle(memory, left, output, half, scales)]
-    return [*copied, *_one_product(memory, left, right, output, scales)]
+    dtype = node.outputs[0].tensor_type.dtype
+    return [*copied, *_one_product(memory, dtype, left, right, output, scales)]
 
 
 def _half(memory: NativeMemory, node: Apply, left: NativeView, right: NativeView) -> Triangle | None:
@@ -124,6 +125,7 @@ def _unrolled_step(address: int, *views: NativeView) -> RoutineStep:
 
 def _one_product(
     memory: NativeMemory,
+    dtype: str,
     left: NativeView,
     right: NativeView,
     output: NativeView,
@@ -132,7 +134,7 @@ def _one_product(
 ) -> list[Step]:
     if not output.is_contiguous:
         raise NoNativeFormError
-    dtype, steps = f"float{8 * output.itemsize}", list[Step]()
+    steps = list[Step]()
     (rows, inner), columns = left.shape, right.shape[1]
     if 1 in (rows, columns) and package == "scipy":
         if rows * inner * columns >= HANDED_TO_NUMPY:

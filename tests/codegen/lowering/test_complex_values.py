@@ -1,14 +1,17 @@
 """Kernels of complex numbers: NumPy's values, at the ends of the range too, and its speed at least."""
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 import esat
+from esat.codegen.ground.blas_library import LETTERS
 from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.registry import op_named
 from esat.ops.table import ELEMENTWISE
+from esat.runtime.native.direct import CALLS
 
 NAMES = [op.name for op in ELEMENTWISE if op.complex_form is not None]
 PARTS = (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e300, -1e300, 1e-300, 709.9, 745.0, -745.0, 5e-324)
@@ -127,6 +130,81 @@ def test_programs_of_complex_numbers_are_numpys(name, mode):
     if mode == "fast_run":
         assert sum(step.kind == "kernel" for step in function.steps) == kernels
         assert not any(step.kind == "library" for step in function.steps)
+
+
+def _added(z, w, places):
+    z = z.copy()
+    np.add.at(z, places, w)
+    return z
+
+
+def _subtracted(z, w, places):
+    z = z.copy()
+    np.subtract.at(z, places, w)
+    return z
+
+
+def _increased(z, w, places):
+    z = z.copy()
+    z[places] += w
+    return z
+
+
+def _replaced(z, w, places):
+    z = z.copy()
+    z[places] = w
+    return z
+
+
+@pytest.mark.parametrize("dtype", POINTS)
+@pytest.mark.parametrize("function", [_added, _subtracted, _increased, _replaced])
+def test_writes_at_places_that_a_call_tells_are_kernels(function, dtype):
+    z, places = POINTS[dtype], np.random.default_rng(0).integers(0, 100, POINTS[dtype].size)
+    jitted = esat.jit(function)
+    with np.errstate(all="ignore"):
+        wanted, found = function(z, z[::-1].copy(), places), jitted(z, z[::-1].copy(), places)
+    for one, other in zip(parts(found), parts(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=4 * np.finfo(one.dtype).eps)
+    assert found.dtype == dtype
+    assert all(step.kind == "kernel" for step in jitted.latest.steps)
+
+
+@pytest.mark.parametrize("dtype", POINTS)
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda a, b: a @ b, [(3, 4), (4, 5)]),
+        (lambda a, b: a @ b, [(30,), (30,)]),
+        (lambda a, b: a @ b, [(12, 30), (30,)]),
+        (lambda a, b: a.conj().T @ b + 1j, [(9, 4), (9, 5)]),
+        (lambda a, b: a.T @ b.T, [(9, 4), (5, 9)]),
+        (lambda a, b: a[::2, ::2] @ b[::2], [(12, 12), (12, 3)]),
+        (lambda a, b: a @ b, [(4, 3, 5), (4, 5, 2)]),
+        (np.vdot, [(30,), (30,)]),
+    ],
+)
+def test_products_of_complex_matrices_are_native(function, shapes, dtype):
+    rng = np.random.default_rng(0)
+    arrays = [(rng.normal(size=one) + 1j * rng.normal(size=one)).astype(dtype) for one in shapes]
+    jitted = esat.jit(function)
+    for _ in range(CALLS + 3):
+        found, wanted = jitted(*arrays), function(*arrays)
+        np.testing.assert_allclose(found, wanted, rtol=200 * np.finfo(dtype).eps)
+        assert found.dtype == dtype
+    arrays[0].flat[0], arrays[1].flat[1] = np.inf, np.nan
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(np.isnan(jitted(*arrays)), np.isnan(function(*arrays)))
+    assert re.search(f"{LETTERS[dtype]}gem[mv]", jitted.source())
+
+
+@pytest.mark.parametrize("dtype", POINTS)
+@pytest.mark.parametrize("exponent", [0.5, -1, 2])
+def test_roots_and_reciprocals_by_powers_are_numpys(exponent, dtype):
+    points = POINTS[dtype]
+    with np.errstate(all="ignore"):
+        found, wanted = esat.jit(lambda z: z**exponent)(points), points**exponent
+        for one, other in zip(parts(found), parts(wanted), strict=True):
+            np.testing.assert_allclose(one, other, rtol=4 * np.finfo(one.dtype).eps)
 
 
 def test_writes_of_complex_numbers_by_index_are_right():

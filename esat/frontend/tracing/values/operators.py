@@ -180,8 +180,16 @@ class TracedOperators(Traced):
         return _numpy.floor_divide(other, self), _numpy.remainder(other, self)
 
     def __pow__(self, other: Any) -> Any:
-        # The square of a boolean is int8, where its power is int64: as NumPy's operator.
-        return _numpy.square(self) if type(other) is int and other == 2 else _numpy.power(self, other)
+        # As NumPy's operator: the square of a boolean is int8, where its power is int64; roots and
+        # reciprocals of complex numbers have other infinities than their powers.
+        if type(other) is int and other == 2:
+            return _numpy.square(self)
+        if type(other) in (int, float) and not getattr(self, "is_scalar", False) and self.dtype.kind == "c":
+            if type(other) is int and other == -1:  # and not -1.0
+                return _numpy.reciprocal(self)
+            if other == 0.5:
+                return _numpy.sqrt(self)
+        return _numpy.power(self, other)
 
 
 def _binary(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
