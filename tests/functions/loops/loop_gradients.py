@@ -1,6 +1,7 @@
 """Derivatives of random programs with loops, against differences.
 
-``python -m tests.functions.loops.loop_gradients 300`` tries 300 of them, and ``300 100`` those from 100 on.
+``python -m tests.functions.loops.loop_gradients 300`` tries 300 of them, ``300 100`` those from 100 on, and
+``300 100 20`` second derivatives of 20 of these.
 Steps multiply states by matrices, so that Jacobians of steps do not commute.
 """
 
@@ -84,10 +85,42 @@ def errors(text, folder, name, generator, steps=12):
 
 
 BOUNDS = np.array([1e-9, 1e-6, 1e-6, 1e-9])
+CURVED_STEPS = 5
+CURVED_BOUND = 1e-5
 
 
-def main(count, first=0):
-    """Try so many programs; how many were wrong."""
+def curvature_errors(text, folder, name, generator):
+    """Relative errors of second derivatives by two parameters: of the Hessian, of a tangent of the gradient,
+    and of a batch of gradients, against differences of gradients."""
+    program = loaded(text, folder, name)
+    x, X, M = arguments(generator, CURVED_STEPS)
+
+    def cost(scales):
+        return weighed(program, scales[0] * x, scales[1] * X, 0.5 * M)
+
+    def compiled(function):
+        return esat.jit(function, mode="fast_compile")
+
+    point, along = np.array([0.9, 0.7]), np.array([1.0, -0.5])
+    slope = esat.grad(cost)
+    gradient = compiled(slope)
+    ends = [[gradient(point + s * STEP * one) for s in (1, -1)] for one in np.eye(2)]
+    wanted = np.array([(above - below) / (2 * STEP) for above, below in ends])
+    size = 1.0 + np.abs(wanted).max() + np.abs(gradient(point)).max()
+    if size > LARGEST:
+        return np.zeros(3)
+    hessian = compiled(esat.hessian(cost))(point)
+    tangent = compiled(lambda at: esat.jvp(slope, (at,), (along,))[1])(point)
+    batch = compiled(esat.vmap(slope))(np.stack([point, 0.5 * point]))
+    return np.array([
+        np.abs(hessian - wanted).max(),
+        np.abs(tangent - wanted @ along).max(),
+        max(np.abs(row - gradient(one)).max() for row, one in zip(batch, (point, 0.5 * point), strict=True)),
+    ]) / size  # fmt: skip
+
+
+def main(count, first=0, curved=0):
+    """Try so many programs, and second derivatives of so many; how many were wrong."""
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(first, first + count):
@@ -95,10 +128,14 @@ def main(count, first=0):
             text = gradient_text(generator)
             try:
                 found = errors(text, Path(folder), f"gradient_{seed}", generator)
+                bends = np.zeros(3)
+                if seed < first + curved:
+                    bends = curvature_errors(text, Path(folder), f"curved_{seed}", generator)
             except esat.errors.EsatError as error:
                 found = error
-            if isinstance(found, Exception) or not np.all(found < BOUNDS):
+            if isinstance(found, Exception) or not (np.all(found < BOUNDS) and np.all(bends < CURVED_BOUND)):
                 wrong += 1
+                found = found if isinstance(found, Exception) else (found, bends)
                 print(f"number {seed}: {found}\n{text}", flush=True)
     print(f"{count} programs, {wrong} wrong")
     return wrong

@@ -19,6 +19,7 @@ from esat.frontend.tracing.rolling.iterations import (
     StepOperand,
     rows_of,
 )
+from esat.frontend.tracing.trace import current_trace
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType
@@ -222,6 +223,10 @@ class RolledLoop:
 
     def _keep(self, variable: Variable) -> int:
         """Which trace has the value of each step."""
+        trace = current_trace()
+        given = [variable] if trace is None else trace.arrays
+        if None in variable.tensor_type.shape and all(None not in one.tensor_type.shape for one in given):
+            raise NotEqualError("the size of a value is known when it is computed only")
         return self.kept.setdefault(variable, len(self.kept))
 
     def _make(self, number: int) -> None:
