@@ -372,6 +372,14 @@ def test_arrays_that_steps_write_to_anywhere(function, mode):
     assert all(reason is None for _, _, reason in loops_of(function))
 
 
+def test_sizes_that_steps_compute_are_those_of_numpy():
+    def votes(x):
+        labels = np.abs(x * 3).astype(int).reshape(8, 5)
+        return np.array([np.bincount(row, minlength=12) for row in labels])
+
+    np.testing.assert_array_equal(esat.jit(votes)(X), votes(X))
+
+
 def test_an_array_of_which_steps_write_a_part_is_not_copied_in_each():
     jitted = esat.jit(distances)
     jitted(X)
