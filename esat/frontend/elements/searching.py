@@ -10,10 +10,11 @@ from esat.frontend.arrays.creation import zeros
 from esat.frontend.arrays.indexing import inc_subtensor, take
 from esat.frontend.arrays.shaping import concatenate, ravel, stack
 from esat.frontend.elements import reductions
+from esat.frontend.elements.integer_bounds import integer_bounds
 from esat.frontend.elements.numeric import clip
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
-from esat.graph.variables import Variable
+from esat.graph.variables import Constant, Variable
 from esat.ops.arrays.creation import arange
 from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.arrays.searching import Side, searchsorted
@@ -187,11 +188,15 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Variable:
         raise ShapeError(describe("bincount", [values.type], "takes a vector"))
     if values.tensor_type.kind not in "biu":
         raise DtypeError(describe("bincount", [values.type], "counts integers"))
-    places = cast(values, "int64")
-    message = "bincount: an integer is negative"
-    places = assert_(places, op_named("ge")(places, 0), message=message, error=ParameterError)
-    least = op_named("sub")(reshape(cast(minlength, "int64"), (1,)), 1)
-    length = op_named("add")(reductions.max(concatenate([places, least])), 1)
+    places, bounds = cast(values, "int64"), integer_bounds(values)
+    if bounds[0] < 0:
+        message = "bincount: an integer is negative"
+        places = assert_(places, op_named("ge")(places, 0), message=message, error=ParameterError)
+    shortest = cast(minlength, "int64")
+    length: Any = shortest
+    if not isinstance(shortest, Constant) or bounds[1] >= shortest.data:
+        least = op_named("sub")(reshape(shortest, (1,)), 1)
+        length = op_named("add")(reductions.max(concatenate([places, least])), 1)
     number = 1 if weights is None else cast(weights, "float64")
     counts = zeros((length,), "int64" if weights is None else "float64")
     return inc_subtensor(counts[places], number)

@@ -59,7 +59,10 @@ _NO_INDEX = (
     "np.array(values)[i] takes an index that is computed, where lists, range and sizes do not; an argument "
     "that says how to compute is named in esat.jit(f, static_argnames=...)"
 )
-_NO_KEY = "it cannot be a key of a dict or set; look values up in an array, np.array(values)[i]"
+_NO_KEY = (
+    "it cannot be a key of a dict or set; look values up in an array, np.array(values)[i]; np.unique(x) has "
+    "the different values of an array"
+)
 _NO_SIZE = (
     "its size depends on values, a mask's for example; x.shape[0] computes with it, np.sum(mask) counts"
 )
