@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from esat.errors import EsatWarning, GraphError, TracingError, UserLine
+from esat.errors import GraphError, TracingError, UserLine
 from esat.frontend.tracing.values.conditions import NumberCondition, condition_of
 from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.algorithms.traversal import inputs_of
@@ -20,9 +19,6 @@ from esat.graph.calls.callers import user_line
 from esat.graph.registry import op_named
 from esat.graph.scoped import Block, Scoped
 from esat.graph.variables import Constant, Variable
-
-LARGE_CONSTANT = 1 << 22
-"""Bytes from which an array that a function takes from outside is worth a warning."""
 
 
 class ValueAsked(BaseException):
@@ -494,20 +490,4 @@ def not_known(variable: Variable, asked: str, advice: str) -> TracingError:
     return TracingError(
         f"{name}: {what} for the value of {variable.type}, which is known only when the program runs "
         f"({asked}); {advice}{place}"
-    )
-
-
-def note_constant(array: np.ndarray[Any, np.dtype[Any]]) -> None:
-    """Warn where a large array from outside the function becomes part of its program."""
-    trace = current_trace()
-    if trace is None or array.nbytes < LARGE_CONSTANT or id(array) in trace.warned:
-        return
-    trace.warned.add(id(array))
-    line = user_line()
-    place = "" if line is None else f"\n  at {line[0]}:{line[1]}"
-    warnings.warn(
-        f"{trace.name} holds an array of {array.nbytes / 1e6:.1f} MB that is no argument of it: its present "
-        f"values are copied into the program, and later changes are not seen; pass it as an argument{place}",
-        EsatWarning,
-        stacklevel=2,
     )

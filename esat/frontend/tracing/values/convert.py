@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from esat.frontend.tracing.trace import note_constant
+from esat.errors import EsatWarning
+from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.values.arrays import TracedArray, Value
 from esat.frontend.tracing.values.layouts import MemoryLayout
 from esat.frontend.tracing.values.numbers import TracedNumber
+from esat.graph.calls.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.tracing import Traced
 from esat.graph.variables import Variable
+
+LARGE_CONSTANT = 1 << 22
+"""Bytes from which an array that a function takes from outside is worth a warning."""
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -147,3 +153,19 @@ def call_adapted(function: Callable[..., Any], arguments: tuple[Any, ...], keywo
 def as_symbol(value: Any) -> Variable:
     """The Variable of a traced object, array or number."""
     return as_variable(_given(value))
+
+
+def note_constant(array: np.ndarray[Any, np.dtype[Any]]) -> None:
+    """Warn where a large array from outside the function becomes part of its program."""
+    trace = current_trace()
+    if trace is None or array.nbytes < LARGE_CONSTANT or id(array) in trace.warned:
+        return
+    trace.warned.add(id(array))
+    line = user_line()
+    place = "" if line is None else f"\n  at {line[0]}:{line[1]}"
+    warnings.warn(
+        f"{trace.name} holds an array of {array.nbytes / 1e6:.1f} MB that is no argument of it: its present "
+        f"values are copied into the program, and later changes are not seen; pass it as an argument{place}",
+        EsatWarning,
+        stacklevel=2,
+    )

@@ -9,7 +9,6 @@ import numpy as np
 
 from esat.errors import DtypeError, describe
 from esat.frontend.arrays import indexing
-from esat.frontend.tracing.trace import note_constant
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import (
     as_symbol,
@@ -18,6 +17,7 @@ from esat.frontend.tracing.values.convert import (
     laid_out,
     layout_made_by,
     mapped,
+    note_constant,
 )
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.frontend.tracing.values.sizes import with_single_elements
