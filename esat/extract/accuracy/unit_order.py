@@ -144,7 +144,7 @@ class Order:
         yield from _groups(numbers, self.units, self.kinds, self.numbering)
 
 
-def order_of(units: Sequence[Unit], places: Places, given: Iterable[int], others: Iterable[int]) -> Order:
+def order_of(units: Sequence[Unit], places: Places, given: Iterable[int], others: Sequence[int]) -> Order:
     """The order for units.
 
     Parameters
@@ -152,9 +152,9 @@ def order_of(units: Sequence[Unit], places: Places, given: Iterable[int], others
     places
         Of their classes.
     given
-        Classes that have values; beside them those are given that no unit computes.
+        Classes that have values; beside them those are given that no unit computes but from themselves.
     others
-        Classes that have no unit perhaps, and are to be numbered.
+        Classes that have no unit perhaps, and are to be numbered; operands come first.
     """
     kinds = Kinds(units, places)
     computed = {unit.result for number, unit in enumerate(units) if kinds.can_evaluate(number)}
@@ -162,7 +162,13 @@ def order_of(units: Sequence[Unit], places: Places, given: Iterable[int], others
     named = {klass for klass in used if places.shapes[klass] is not None}
     named.update(unit.result for unit in units)
     known = frozenset(given) | (named - computed)
-    levels = levels_of(units, [klass in known for klass in range(len(places))], kinds.can_evaluate)
+    levels, more = levels_of(
+        units,
+        [klass in known for klass in range(len(places))],
+        kinds.can_evaluate,
+        [klass for klass in others if klass in named],
+    )
+    known |= frozenset(more)
     chosen: dict[int, int] = {}
     for number in sorted(range(len(units)), key=levels.__getitem__):
         if levels[number] >= 0 and units[number].result not in known:

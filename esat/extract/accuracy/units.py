@@ -7,7 +7,7 @@ the size in as a number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -248,7 +248,12 @@ def _plain(steps: Sequence[PlanStep]) -> Iterator[PlainStep]:
     return ((step.op, step.left, step.right, step.exponent) for step in steps)
 
 
-def levels_of(units: Sequence[Unit], known: Sequence[bool], can_evaluate: Callable[[int], bool]) -> list[int]:
+def levels_of(
+    units: Sequence[Unit],
+    known: Sequence[bool],
+    can_evaluate: Callable[[int], bool],
+    replaceable: Iterable[int] = (),
+) -> tuple[list[int], list[int]]:
     """Level of each unit: one above the highest of its operands; -1 for one that cannot be evaluated.
 
     Parameters
@@ -257,6 +262,13 @@ def levels_of(units: Sequence[Unit], known: Sequence[bool], can_evaluate: Callab
         Classes whose values are given.
     can_evaluate
         Whether the unit of a number is an operation that is known.
+    replaceable
+        Classes, operands first, that may be given too where nothing computes them but from their own values:
+        what an operation that is not known computes, and rules wrote as the logarithm of its exponential.
+
+    Returns
+    -------
+    The levels, and which of the replaceable classes have to be given.
     """
     users: dict[int, list[int]] = {}
     missing = []
@@ -270,7 +282,15 @@ def levels_of(units: Sequence[Unit], known: Sequence[bool], can_evaluate: Callab
     ready = [number for number, count in enumerate(missing) if not count]
     fresh = [klass for klass, is_known in enumerate(known) if is_known]
     level = 0
-    while ready or fresh:
+    candidates, added = iter(replaceable), list[int]()
+    while True:
+        if not (ready or fresh):
+            stuck = next((klass for klass in candidates if not reached[klass]), None)
+            if stuck is None:
+                return levels, added
+            reached[stuck] = True
+            added.append(stuck)
+            fresh.append(stuck)
         for number in ready:
             levels[number] = level
             klass = units[number].result
@@ -285,7 +305,6 @@ def levels_of(units: Sequence[Unit], known: Sequence[bool], can_evaluate: Callab
                     ready.append(number)
         fresh = []
         level += 1
-    return levels
 
 
 def term_units(terms: TermGraph, places: Places) -> list[Unit | None]:

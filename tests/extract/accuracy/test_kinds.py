@@ -195,3 +195,28 @@ def test_what_scipy_is_told_to_raise_is_no_error_of_a_compilation(mode):
     with scipy.special.errstate(all="raise"):
         function = esat.compile(esat.Graph([x], [esat.gamma(x) * 2.5 + x]), mode)
     np.testing.assert_allclose(function(np.array([3.0])), [8.0])
+
+
+def test_what_depends_on_an_op_that_is_not_evaluated_is_judged_too():
+    """Rules write what is gathered as the logarithm of its exponential, which needs the gathered values.
+
+    The slopes of a Poisson density, at a rate of zero 0 * 0 / 0 as they are written, are finite.
+    """
+    table, factor = esat.matrix("table"), esat.TensorType("float64", shape=(4,))("factor")
+    counts, exposure = (esat.TensorType("float64", shape=(4, 3))(name) for name in ("counts", "exposure"))
+    places = np.arange(3)[None, :], np.array([0, 1, 1, 0])[:, None]
+    level = E(table[places])
+    rate = exposure * level * factor[:, None]
+    possible = esat.where(esat.eq(rate, 0) & esat.eq(counts, 0), 0.0, 1.0)
+    powers = esat.where(esat.eq(LOG(rate), -np.inf) & (counts <= 0), 0.0, possible)
+    slope = powers * counts / rate - possible
+    outputs = [
+        esat.inc_subtensor(esat.zeros((3, 2))[places], slope * factor[:, None] * exposure * level),
+        (slope * (exposure * level)).sum(axis=1),
+    ]
+    function = esat.compile(esat.Graph([table, factor, counts, exposure], outputs))
+    exposed, counted = np.ones((4, 3)), np.zeros((4, 3))
+    exposed[0, 0], counted[1, 1] = 0.0, 1.0
+    by_table, by_factor = function(np.zeros((3, 2)), np.ones(4), counted, exposed)
+    np.testing.assert_allclose(by_table, [[-1, -2], [-2, -1], [-2, -2]], atol=1e-12)
+    np.testing.assert_allclose(by_factor, [-2, -2, -3, -3], atol=1e-12)

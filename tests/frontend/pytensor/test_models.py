@@ -127,6 +127,35 @@ def test_parameters_out_of_range_have_density_0():
         np.testing.assert_allclose(function(np.array([2.0, 1.0]))[0], -0.5 * np.log(3.0))
 
 
+def test_slopes_at_rates_of_zero_are_finite():
+    """Of a Poisson density they are 0 * 0 / 0 as they are written; the exposure cancels."""
+    patients, intervals = 20, 6
+    sex = RNG.integers(0, 2, patients)[:, None]
+    exposure, counts = np.ones((patients, intervals)), np.zeros((patients, intervals))
+    exposure[np.arange(intervals) >= RNG.integers(1, intervals + 1, patients)[:, None]] = 0.0
+    counts[3, 0] = counts[7, 0] = 1.0
+    v = pt.tensor("v", dtype="float64", shape=(patients + 2 * intervals,))
+    frailty, baseline = v[:patients], v[patients:].reshape((intervals, 2))
+    rate = exposure * pt.exp(baseline)[np.arange(intervals)[None, :], sex] * frailty[:, None]
+    impossible, nothing = pt.eq(pt.log(rate), -np.inf) & (counts <= 0), pt.eq(rate, 0) & pt.eq(counts, 0)
+    power = pt.switch(impossible, pt.switch(pt.eq(counts, 0), 0.0, -np.inf), counts * pt.log(rate))
+    density = pt.switch(nothing, 0.0, power - pt.gammaln(counts + 1) - rate).sum()
+    point = RNG.uniform(0.5, 2.0, patients + 2 * intervals)
+    weights = point[:patients, None]
+    gathered = point[patients:].reshape((intervals, 2))[np.arange(intervals)[None, :], sex]
+    observed = counts - exposure * np.exp(gathered) * weights
+    by_baseline = np.zeros((intervals, 2))
+    np.add.at(by_baseline, (np.arange(intervals)[None, :], sex), observed)
+    for mode in MODES:
+        function = pytensor.function([v], [density, pytensor.grad(density, v)], mode=mode)
+        np.testing.assert_allclose(
+            function(point)[1],
+            [*(observed / weights).sum(axis=1), *by_baseline.ravel()],
+            rtol=1e-11,
+            atol=1e-12,
+        )
+
+
 if importlib.util.find_spec("pymc"):
     import pymc as pm
 
