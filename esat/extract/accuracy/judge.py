@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from esat.base.records import record
+from esat.egraph.language.forms import op_of
 from esat.egraph.language.terms import TermGraph
 from esat.extract.accuracy.losses import DEAD_ZONE, REFUSED, Losses, References, UnitLosses, fails_beyond
 from esat.extract.accuracy.sample import Sample, sample_of
@@ -18,9 +19,10 @@ from esat.extract.accuracy.truths import Truths
 from esat.extract.accuracy.unit_order import Order, order_of
 from esat.extract.accuracy.units import Places, Units, places_of, tiny_values, units_of
 from esat.extract.accuracy.written_losses import Written, as_written
-from esat.extract.arrays import EGraphArrays, IntArray
+from esat.extract.arrays import Attribute, EGraphArrays, IntArray
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.verdicts import TOLERANCE, OutputAccuracy, Verdicts
+from esat.graph.op import Family
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -101,12 +103,40 @@ def evaluated(graph: SaturatedGraph) -> Evaluated:
     tiny = 2 if any(name.startswith(_MIXING) for name in arrays.operator_names) else 1
     places = places_of(tiny_values(arrays, terms, tiny), tiny)
     units = units_of(arrays, terms, graph.plan, places)
-    order = order_of(units.units, places, (), [int(klass) for klass in arrays.term_class if klass >= 0])
+    of_terms = [int(klass) for klass in arrays.term_class if klass >= 0]
+    order = order_of(units.units, places, (), of_terms, _selected(arrays, terms))
     sample = sample_of(terms, places, order, tiny)
     contested = np.bincount([unit.result for unit in units.units], minlength=len(places)) > 1
     return Evaluated(
         graph, units, places, order, contested, sample, *_truths(graph, order, contested, sample)
     )
+
+
+def _selected(arrays: EGraphArrays, terms: TermGraph) -> list[int]:
+    """The classes of what is taken from arrays or drawn at random, and has no form by a library.
+
+    What a library computes is bound to its operands by identities that values of other classes would break.
+    """
+
+    def family(constructor: str, attributes: Sequence[Attribute], operands: int) -> Family | None:
+        known = op_of(constructor, attributes, [0] * operands, terms.opaque)
+        return None if known is None else known.op.family
+
+    found = []
+    pairs = zip(terms.terms, arrays.term_class.tolist(), strict=False)
+    for klass in dict.fromkeys(
+        klass
+        for term, klass in pairs
+        if klass >= 0
+        and family(term.constructor, term.attributes, len(term.operands)) in (Family.INDEX, Family.RANDOM)
+    ):
+        nodes = arrays.nodes_of(klass)
+        operators = [(arrays.operator_of(node), arrays.attributes_of(node)) for node in nodes]
+        counts = [len(arrays.operands_of(node)) for node in nodes]
+        families = {family(*one, count) for one, count in zip(operators, counts, strict=True)}
+        if Family.LIBRARY not in families:
+            found.append(klass)
+    return found
 
 
 def _truths(

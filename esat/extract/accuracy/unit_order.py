@@ -13,7 +13,7 @@ from functools import cached_property
 
 from esat.base.records import record
 from esat.extract.accuracy.stacks import Numbering, UnitGroup, group_of, numbered
-from esat.extract.accuracy.units import LEAVES, Places, Unit, levels_of
+from esat.extract.accuracy.units import LEAVES, Levels, Places, Unit
 from esat.extract.accuracy.wide_format.operations import Operation, operation_of
 
 MOST_PASSES = 6
@@ -144,7 +144,13 @@ class Order:
         yield from _groups(numbers, self.units, self.kinds, self.numbering)
 
 
-def order_of(units: Sequence[Unit], places: Places, given: Iterable[int], others: Sequence[int]) -> Order:
+def order_of(
+    units: Sequence[Unit],
+    places: Places,
+    given: Iterable[int],
+    others: Iterable[int],
+    selected: Sequence[int] = (),
+) -> Order:
     """The order for units.
 
     Parameters
@@ -152,9 +158,12 @@ def order_of(units: Sequence[Unit], places: Places, given: Iterable[int], others
     places
         Of their classes.
     given
-        Classes that have values; beside them those are given that no unit computes but from themselves.
+        Classes that have values; beside them those are given that no unit computes.
     others
-        Classes that have no unit perhaps, and are to be numbered; operands come first.
+        Classes that have no unit perhaps, and are to be numbered.
+    selected
+        Classes, operands first, that are given too where units compute them from their own values alone: what
+        is gathered, which rules wrote as the logarithm of its exponential.
     """
     kinds = Kinds(units, places)
     computed = {unit.result for number, unit in enumerate(units) if kinds.can_evaluate(number)}
@@ -162,13 +171,9 @@ def order_of(units: Sequence[Unit], places: Places, given: Iterable[int], others
     named = {klass for klass in used if places.shapes[klass] is not None}
     named.update(unit.result for unit in units)
     known = frozenset(given) | (named - computed)
-    levels, more = levels_of(
-        units,
-        [klass in known for klass in range(len(places))],
-        kinds.can_evaluate,
-        [klass for klass in others if klass in named],
-    )
-    known |= frozenset(more)
+    found = Levels(units, [klass in known for klass in range(len(places))], kinds.can_evaluate)
+    known |= frozenset(found.give(klass for klass in selected if klass in named))
+    levels = found.of
     chosen: dict[int, int] = {}
     for number in sorted(range(len(units)), key=levels.__getitem__):
         if levels[number] >= 0 and units[number].result not in known:

@@ -248,63 +248,88 @@ def _plain(steps: Sequence[PlanStep]) -> Iterator[PlainStep]:
     return ((step.op, step.left, step.right, step.exponent) for step in steps)
 
 
-def levels_of(
-    units: Sequence[Unit],
-    known: Sequence[bool],
-    can_evaluate: Callable[[int], bool],
-    replaceable: Iterable[int] = (),
-) -> tuple[list[int], list[int]]:
-    """Level of each unit: one above the highest of its operands; -1 for one that cannot be evaluated.
+class Levels:
+    """How far units are above leaves.
 
     Parameters
     ----------
+    units
+        All units.
     known
-        Classes whose values are given.
+        Of each class whether its values are given.
     can_evaluate
         Whether the unit of a number is an operation that is known.
-    replaceable
-        Classes, operands first, that may be given too where nothing computes them but from their own values:
-        what an operation that is not known computes, and rules wrote as the logarithm of its exponential.
 
-    Returns
-    -------
-    The levels, and which of the replaceable classes have to be given.
+    Attributes
+    ----------
+    of
+        Level of each unit: one above the highest of its operands; -1 for one that cannot be evaluated.
     """
-    users: dict[int, list[int]] = {}
-    missing = []
-    for number, unit in enumerate(units):
-        needed = set(unit.operands) if can_evaluate(number) else {-1}
-        missing.append(len(needed))
-        for operand in needed:
-            users.setdefault(operand, []).append(number)
-    levels = [-1] * len(units)
-    reached = list(known)
-    ready = [number for number, count in enumerate(missing) if not count]
-    fresh = [klass for klass, is_known in enumerate(known) if is_known]
-    level = 0
-    candidates, added = iter(replaceable), list[int]()
-    while True:
-        if not (ready or fresh):
-            stuck = next((klass for klass in candidates if not reached[klass]), None)
-            if stuck is None:
-                return levels, added
-            reached[stuck] = True
-            added.append(stuck)
-            fresh.append(stuck)
-        for number in ready:
-            levels[number] = level
-            klass = units[number].result
-            if not reached[klass]:
-                reached[klass] = True
-                fresh.append(klass)
-        ready = []
-        for klass in fresh:
-            for number in users.get(klass, ()):
-                missing[number] -= 1
-                if not missing[number]:
-                    ready.append(number)
-        fresh = []
-        level += 1
+
+    def __init__(
+        self, units: Sequence[Unit], known: Sequence[bool], can_evaluate: Callable[[int], bool]
+    ) -> None:
+        self.of = [-1] * len(units)
+        self._units = units
+        self._reached = list(known)
+        self._users: dict[int, list[int]] = {}
+        self._computing: dict[int, list[int]] = {}
+        self._missing = []
+        for number, unit in enumerate(units):
+            needed = set(unit.operands) if can_evaluate(number) else {-1}
+            self._missing.append(len(needed))
+            if -1 not in needed:
+                self._computing.setdefault(unit.result, []).append(number)
+            for operand in needed:
+                self._users.setdefault(operand, []).append(number)
+        ready = [number for number, count in enumerate(self._missing) if not count]
+        self._spread(ready, [klass for klass, is_known in enumerate(known) if is_known], 0)
+
+    def give(self, classes: Iterable[int]) -> Iterator[int]:
+        """Give values to those classes that nothing computes but from themselves; which these are.
+
+        Where other classes without values take part, values that are given could contradict each other.
+        """
+        for klass in classes:
+            if self._reached[klass]:
+                continue
+            before = self._reached.copy()
+            self._reached[klass] = True
+            found = self._spread([], [klass], max(self.of, default=-1) + 1)
+            if all(self.of[number] >= 0 for number in self._computing.get(klass, ())):
+                yield klass
+            else:
+                self._take_back(found, before)
+
+    def _spread(self, ready: list[int], fresh: list[int], level: int) -> list[int]:
+        """Give levels to units, from those that are ready and the users of classes; all that got one."""
+        found: list[int] = []
+        while ready or fresh:
+            for number in ready:
+                self.of[number] = level
+                klass = self._units[number].result
+                if not self._reached[klass]:
+                    self._reached[klass] = True
+                    fresh.append(klass)
+            found += ready
+            ready = []
+            for klass in fresh:
+                for number in self._users.get(klass, ()):
+                    self._missing[number] -= 1
+                    if not self._missing[number]:
+                        ready.append(number)
+            fresh = []
+            level += 1
+        return found
+
+    def _take_back(self, found: Sequence[int], before: list[bool]) -> None:
+        for number in found:
+            self.of[number] = -1
+        for klass, was in enumerate(before):
+            if self._reached[klass] and not was:
+                for number in self._users.get(klass, ()):
+                    self._missing[number] += 1
+        self._reached = before
 
 
 def term_units(terms: TermGraph, places: Places) -> list[Unit | None]:
