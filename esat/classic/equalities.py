@@ -106,13 +106,14 @@ class CollectEqualities(Optimizer):
         with built_for(node.where):
             pairs = replacement_pairs(node, local, local.transform(node))
         for old, new in pairs:
-            if not _expressible(old, new, local):
-                continue
+            check_replacement(old, new, local)
             try:
                 fresh = expressions.enter(new)
             except OptimizerError as error:
                 raise OptimizerError(f"{local}, asked about {node}: {error}") from None
             left, right = expressions.first(old), expressions.first(new)
+            if not _expressible(left, right, local):
+                continue
             is_known = left in known and known[left] == known.get(right)
             if not is_known and expressions.equate(left, right):
                 self.found.append(Equality(left, right, local.label))
@@ -167,8 +168,16 @@ class _Expressions:
         return self._first.get(variable, variable)
 
     def enter(self, variable: Variable) -> list[Apply]:
-        """Enter what a Variable depends on; the nodes that were not met before."""
-        fresh = [node for node in toposort([variable], stop=self._first) if self._add(node)]
+        """Enter what a Variable depends on; the nodes that were not met before.
+
+        Of what was met as a form of less known sizes no more is known here, nor of what is computed of it.
+        """
+        fresh = []
+        for made in toposort([variable], stop=self._first):
+            node = self._over_first(made)
+            if self._add(node):
+                fresh.append(node)
+            self._first.update(zip(made.outputs, map(self.first, node.outputs), strict=True))
         for operand in (variable, *(operand for node in fresh for operand in node.inputs)):
             if operand.owner is None and operand not in self._first and not _is_given(operand):
                 raise OptimizerError(f"it uses {operand!r}, which is no input of the graph")
@@ -180,6 +189,16 @@ class _Expressions:
                 if operand.owner in inside and operand.clients is not None:
                     operand.clients.append((node, position))
         return fresh
+
+    def _over_first(self, node: Apply) -> Apply:
+        """A node, made anew where less is known of the sizes of operands that were met first."""
+        operands = [self.first(operand) for operand in node.inputs]
+        pairs = zip(operands, node.inputs, strict=True)
+        if all(first is own or not _tells_apart(first, own) for first, own in pairs):
+            return node
+        made = node.op.make_node(*operands)
+        made.where = node.where
+        return made
 
     def _add(self, node: Apply) -> bool:
         key = (node.op, tuple(map(self.first, node.inputs)))
@@ -198,16 +217,22 @@ class _Expressions:
 
 def _expressible(old: Variable, new: Variable, local: LocalOptimizer) -> bool:
     """Whether an e-graph can hold the equality: both sides must have the same dtype and broadcasting."""
-    check_replacement(old, new, local)
-    left, right = old.type, new.type
-    if not isinstance(left, TensorType) or not isinstance(right, TensorType):
+    if not isinstance(old.type, TensorType) or not isinstance(new.type, TensorType):
         return False
-    if left.broadcastable == right.broadcastable:
+    if not _tells_apart(old, new):
         return True
     warnings.warn(
-        f"{local} replaces {old} ({left}) by {new} ({right}); as more is known of the sizes of one of them,"
-        " the e-graph cannot hold both: this equality is not used",
+        f"{local} replaces {old} ({old.type}) by {new} ({new.type}); as more is known of the sizes of one of"
+        " them, the e-graph cannot hold both: this equality is not used",
         EsatWarning,
         stacklevel=2,
     )
     return False
+
+
+def _tells_apart(left: Variable, right: Variable) -> bool:
+    """Whether of one of two tensors an axis is known to have size 1, and of the other it is not."""
+    types = left.type, right.type
+    if not isinstance(types[0], TensorType) or not isinstance(types[1], TensorType):
+        return False
+    return types[0].broadcastable != types[1].broadcastable

@@ -250,7 +250,8 @@ def _folded(node: Apply) -> Variable:
 def _refine(variable: Variable, type: TermType) -> None:
     """Give a new Variable the sizes that are known of its class.
 
-    Another way to compute a value may tell less about its sizes than the user's did.
+    Another way to compute a value may tell less about its sizes than the user's did. It may tell more too,
+    where a size was found to be 1; but an e-graph that is told of it again holds it as it holds the class.
     """
     known = variable.type
     if not isinstance(known, TensorType):
@@ -259,9 +260,10 @@ def _refine(variable: Variable, type: TermType) -> None:
         shape: tuple[int | None, ...] = (1,) * known.ndim
     else:
         sizes = type.shape if len(type.shape) == known.ndim else known.shape
+        found = (size if isinstance(size, int) else own for size, own in zip(sizes, known.shape, strict=True))
         shape = tuple(
-            1 if type.broadcast >> axis & 1 else size if isinstance(size, int) else known.shape[axis]
-            for axis, size in enumerate(sizes)
+            1 if type.broadcast >> axis & 1 else None if size == 1 else size
+            for axis, size in enumerate(found)
         )
     variable.type = known.with_shape(shape)
 

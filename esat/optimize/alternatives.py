@@ -22,14 +22,14 @@ from esat.base.records import record
 from esat.classic.optimizers.local import LocalOptimizer
 from esat.egraph.language.forms import op_of
 from esat.egraph.language.loader import NARY_FORM
-from esat.egraph.language.terms import Term, TermType, broadcast_word
+from esat.egraph.language.terms import Term
 from esat.extract.arrays import EGraphArrays, IntArray
 from esat.extract.choice.selected import selected_terms
 from esat.extract.choice.selection import Problem
 from esat.extract.choice.tree import tree_choice
 from esat.extract.decode import decoded
 from esat.extract.extraction import Extraction, superseded_nodes
-from esat.graph import Apply, FunctionGraph, Op, TensorType, Variable
+from esat.graph import FunctionGraph, Op, Variable
 from esat.graph.registry import op_constructed
 
 MOST_FORMS = 2_000
@@ -192,7 +192,6 @@ def _values(extraction: Extraction, forms: Sequence[_Form], cheapest: Sequence[i
     number = dict(zip(classes, base.roots, strict=True))
     terms, types, places = list(base.terms), list(base.types), list(base.places)
     roots: list[int] = []
-    spans: list[tuple[int, int]] = []
 
     def add(node: int, operands: Sequence[int]) -> int:
         like = number[int(arrays.class_of[node])]
@@ -206,25 +205,10 @@ def _values(extraction: Extraction, forms: Sequence[_Form], cheapest: Sequence[i
         return [number[klass] for klass in arrays.operands_of(node).tolist()]
 
     for form in forms:
-        operands, made = operands_of(form.node), []
+        operands = operands_of(form.node)
         if form.inner >= 0:
             operands[form.place] = add(form.inner, operands_of(form.inner))
-            made.append(operands[form.place])
-        spans.append((len(roots), len(roots) + len(made)))
-        roots += [add(form.node, operands), *made]
+        roots.append(add(form.node, operands))
     whole = replace(base, terms=tuple(terms), types=tuple(types), places=tuple(places), roots=tuple(roots))
-    values = decoded(whole, shapes)
-    fits = [_tells_no_more(value, types[root]) for value, root in zip(values, roots, strict=True)]
-    found: dict[_Form, Variable] = {}
-    for form, (first, last) in zip(forms, spans, strict=True):
-        value = values[first]
-        if all(fits[first : last + 1]) and isinstance(value, Variable):
-            found[form] = value
-    return found
-
-
-def _tells_no_more(value: Variable | Apply, type: TermType) -> bool:
-    """Whether a form tells no more of its sizes than its class does: an e-graph could not hold both."""
-    if not isinstance(value, Variable) or not isinstance(value.type, TensorType):
-        return isinstance(value, Variable)
-    return broadcast_word(value.type.broadcastable) == type.broadcast
+    values = zip(forms, decoded(whole, shapes), strict=True)
+    return {form: value for form, value in values if isinstance(value, Variable)}

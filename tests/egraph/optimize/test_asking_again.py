@@ -1,7 +1,6 @@
 """How often a compilation saturates: again only for what local optimizers say that is news to the e-graph."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +9,8 @@ import esat
 from esat import classic
 from esat.classic.equalities import CollectEqualities
 from esat.classic.rewriting import LOCALS
-from esat.errors import EsatWarning, SaturationError
 from esat.extract.kept_graphs import kept_graphs
 from esat.optimize.saturating import LiveEGraph
-from esat.optimize.saturation import _Inquiry
 
 
 def filter_of(steps):
@@ -139,16 +136,30 @@ def test_a_reshape_back_is_none(mode):
         assert [node.op.name for node in nodes] == names
 
 
-def test_claims_that_break_an_egraph_off_are_not_used():
-    """What was found before stays, and later questions are asked without them."""
+ONE_ELEMENT = {
+    "slice": lambda x, y, one: [esat.exp(x)[:one] * 2],
+    "slice of a slice": lambda x, y, one: [esat.exp(x[one - one :])[:one] * 3, x.sum()],
+    "sum": lambda x, y, one: [esat.exp(x)[:one].sum()],
+    "gradient of a join": lambda x, y, one: esat.grad(
+        (esat.exp(esat.concatenate([x[:one], y * 2])) ** 2).sum(), [x]
+    ),
+    "gather": lambda x, y, one: [esat.exp(esat.take(x, esat.arange(one))) * y[:one]],
+    "reshape": lambda x, y, one: [esat.exp(x[:one].reshape([one, one])) * 2],
+    "write": lambda x, y, one: [esat.set_subtensor(esat.exp(x)[:one], y[:one] * 2)[:one]],
+}
 
-    def searched(search, equalities):
-        raise SaturationError(f"broken off by {equalities}")
 
-    inquiry = _Inquiry(
-        None, lambda *_: ["new"], ["known"], SimpleNamespace(searched=searched), None, object()
-    )
-    found = "graph", SimpleNamespace(extraction=None)
-    with pytest.warns(EsatWarning, match="is not used"):
-        assert inquiry.asked_again(found) is found
-    assert inquiry.equalities == ["known"]
+@pytest.mark.filterwarnings("error::esat.EsatWarning")
+@pytest.mark.parametrize("mode", ["fast_run", "o3"])
+@pytest.mark.parametrize("name", ONE_ELEMENT)
+def test_sizes_of_one_that_rules_find_do_not_contradict_what_was_written(name, mode):
+    """An e-graph holds a class as an array of unknown sizes, or as one of a single element, for good."""
+    x, y = esat.TensorType("float64", shape=(3,))("x"), esat.vector("y")
+    size = y.shape[0]
+    outputs = ONE_ELEMENT[name](x, y, size - size + 1)
+    values = np.array([0.5, -1.0, 2.0]), np.array([3.0, 0.25])
+    expected = esat.evaluate(outputs, dict(zip([x, y], values, strict=True)))
+    function = esat.compile(esat.Graph([x, y], outputs, on_unused_input="ignore"), mode)
+    found = function(*values)
+    for one, wanted in zip(found if len(outputs) > 1 else [found], expected, strict=True):
+        np.testing.assert_allclose(one, wanted, rtol=1e-14)
