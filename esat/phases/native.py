@@ -21,7 +21,7 @@ from esat.ops.contraction import MatMul
 from esat.ops.control import After, Assert, IfElse, SpecifyShape
 from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
 from esat.ops.inference.vectors import MakeVector
-from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan
+from esat.ops.linalg.factor import LU, QR, Cholesky, CholeskyOrNan, CholeskyPullback
 from esat.ops.linalg.functions import BlockDiagonal
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
@@ -51,7 +51,8 @@ NATIVE_FORMS: Mapping[type[Op], str] = MappingProxyType(
         **{BlockDiagonal: "blocks", SetSubtensor: "written", IncSubtensor: "written"},
         **{MatMul: "product", AccumulateProduct: "product", StructuredProduct: "structured_product"},
         **{RowsProduct: "rows_product", NormalProduct: "rows_product", RowBlocks: "row_blocks"},
-        **{Cholesky: "cholesky", CholeskyOrNan: "cholesky", Whiten: "whitened"},
+        **{Cholesky: "cholesky", CholeskyOrNan: "cholesky", CholeskyPullback: "cholesky_pulled_back"},
+        Whiten: "whitened",
         **{Solve: "solved", SemidefiniteSolve: "semidefinite_solved", SolveTriangular: "triangular_solved"},
         **{CholeskySolve: "factor_solved", PackedLU: "packed_factors", PackedSolve: "packed_solved"},
         **{Inverse: "inverse", TriangularInverse: "triangular_inverse"},

@@ -142,7 +142,7 @@ def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[Literal["C",
     return None
 
 
-_PRODUCTS = ("gemm", "gemv", "syrk", "trmm", "trmv", "trsm", "symv")
+_PRODUCTS = ("gemm", "gemv", "syrk", "trmm", "trmv", "trsm", "symv", "scal")
 _LAPACK = ("trtri", "potrf", "potrs", "posv", "gesv", "getrf", "trtrs", "syevd", "gesdd", "geqrf", "orgqr")
 
 

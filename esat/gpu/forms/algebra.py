@@ -13,7 +13,7 @@ from esat.graph import Apply, Constant
 from esat.graph.op import Op
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.contraction import MatMul
-from esat.ops.linalg.factor import QR, Cholesky
+from esat.ops.linalg.factor import QR, Cholesky, CholeskyPullback
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant, TriangularInverse
 from esat.ops.linalg.normal import NormalProduct
 from esat.ops.linalg.record import MatrixOp
@@ -128,6 +128,16 @@ def _whitened(op: Whiten, device: Device, operands: Sequence[Any]) -> Any:
     return device.solve_triangular(factor, sides, 0, True, False)
 
 
+def _cholesky_pullback(op: CholeskyPullback, device: Device, operands: Sequence[Any]) -> Any:
+    arrays, swap = device.arrays, device.arrays.swapaxes
+    factor, cotangent = map(arrays.tril, operands)
+    middle = arrays.tril(swap(factor, -1, -2) @ cotangent)
+    middle = middle - 0.5 * arrays.triu(middle)
+    half = device.solve_triangular(factor, middle, 1, True, False)
+    full = device.solve_triangular(factor, swap(half, -1, -2), 1, True, False)
+    return 0.5 * (full + swap(full, -1, -2))
+
+
 def _qr(op: QR, device: Device, operands: Sequence[Any]) -> Any:
     found = device.arrays.linalg.qr(operands[0], mode=op.mode)
     return found if op.mode == "r" else (found[0], found[1])
@@ -154,6 +164,7 @@ ALGEBRA: Mapping[type[Op], Former] = {
     NormalProduct: _normal_product,
     AccumulateProduct: _accumulate,
     Cholesky: _algebra(_cholesky, "Matrix is not positive definite"),
+    CholeskyPullback: _algebra(_cholesky_pullback, _SINGULAR),
     QR: _algebra(_qr),
     **dict.fromkeys(
         (Inverse, TriangularInverse),

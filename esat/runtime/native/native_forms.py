@@ -30,6 +30,7 @@ from esat.runtime.native.native_factors import (
 )
 from esat.runtime.native.native_linalg import (
     cholesky,
+    cholesky_pulled_back,
     determinant,
     factor_solved,
     inverse,
@@ -318,7 +319,7 @@ _FORMS: Mapping[str, Form] = MappingProxyType(
         for form in (
             *(_shuffled, _part, _diagonal, _reshaped, _split, _specified, _same, _asserted, _chosen),
             *(_joined, _vector, _filled, _on_diagonal, _blocks, _written),
-            *(product, structured_product, rows_product, row_blocks, whitened),
+            *(product, structured_product, rows_product, row_blocks, whitened, cholesky_pulled_back),
             *(packed_factors, triangular_inverse, eigenvectors, singular_values),
             *(orthogonal_factors, triangular_factors, sorted_lines, running_lines, searched),
             *(drawn, drawn_integers, loop),

@@ -12,7 +12,7 @@ import numpy as np
 
 from esat.codegen.native_functions.native_plan import DeterminantStep, Part, Place, Step
 from esat.graph import Apply
-from esat.ops.linalg.factor import CholeskyFactor
+from esat.ops.linalg.factor import CholeskyFactor, blocks_from_the_end
 from esat.ops.linalg.inverse import Determinant, TriangularInverse
 from esat.ops.linalg.packed_factors import PackedSolve
 from esat.ops.linalg.solve import CholeskySolve, SolveTriangular
@@ -42,6 +42,63 @@ def _factorization(library: LapackStep, matrix: NativeView, part: Part, info: Pl
     size = library.integers(_rows(matrix))
     letters = library.letters("L" if part == "upper" else "U")
     return library.step("potrf", [*letters, *size, matrix.place, *size], info)
+
+
+def cholesky_pulled_back(memory: NativeMemory, node: Apply) -> list[Step]:
+    """By BLAS, block by block, as the op's Python does."""
+    library = LapackStep(memory, node, "scipy", ["trtrs"])
+    info = library.room(1)
+
+    def pulled_back(factor: NativeView, cotangent: NativeView, target: NativeView) -> list[Step]:
+        size = _rows(factor)
+        stored, steps = _in_c_order(library, factor)
+        rest, blas = memory.scratch(target.shape, library.dtype), BlasNumbers(memory, target)
+        count, none = library.integers(size, 0)
+        check = [*library.letters("UNN"), count, none, stored.place, count, target.place, count]
+        steps += [
+            library.step("trtrs", check, info),  # no right sides: looks for zeros on the diagonal
+            library.part(rest, cotangent, "lower"),
+            blas.step("scal", "", size * size, 0.5, rest.place, 1),
+        ]
+
+        def block(matrix: NativeView, rows: tuple[int, int], columns: tuple[int, int]) -> NativeView:
+            return matrix.section(0, *rows).section(1, *columns)
+
+        def subtract(left: NativeView, right: NativeView, result: NativeView, letter: str = "N") -> None:
+            """``result -= left @ right``, of parts of matrices; of the left one the transpose at T."""
+            inner, (rows, columns) = right.shape[0], result.shape
+            numbers = (columns, rows, inner, -1.0, right.place, size, left.place, size, 1.0)
+            if result.size and inner:
+                steps.append(blas.step("gemm", f"N{letter}", *numbers, result.place, size))
+
+        for begin, end in blocks_from_the_end(size):
+            before, own, after = (0, begin), (begin, end - begin), (end, size - end)
+            middle, below, left = (block(rest, *place) for place in ((own, own), (after, own), (own, before)))
+            diagonal, found = block(stored, own, own), block(target, own, own)
+            width, height = own[1], after[1]
+            operands = (1.0, diagonal.place, size)
+            if height:
+                steps.append(blas.step("trsm", "LUNN", width, height, *operands, below.place, size))
+            subtract(below, block(stored, own, before), block(rest, after, before))
+            subtract(below, block(stored, after, own), middle, "T")
+            triangle = memory.scratch((width, width), library.dtype)
+            steps += [
+                library.part(triangle, middle, "lower"),
+                blas.step("trmm", "RUTN", width, width, *operands, triangle.place, width),
+                library.part(found, triangle, "lower"),
+                blas.step("scal", "", width, 0.5, found.place, size + 1),
+                blas.step("trsm", "RUTN", width, width, *operands, found.place, size),
+                blas.step("trsm", "LUNN", width, width, *operands, found.place, size),
+                *memory.move(triangle, found, library.dtype),
+                *memory.move(found, transposed(triangle), library.dtype, adds=True),
+                *memory.move(block(target, after, own), below, library.dtype),
+                *memory.move(block(target, own, after), transposed(below), library.dtype),
+            ]
+            subtract(below, block(stored, after, before), left, "T")
+            subtract(found, block(stored, own, before), left)
+        return steps
+
+    return library.matrices(node, pulled_back)
 
 
 def triangular_inverse(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -132,9 +189,7 @@ def triangular_solved(memory: NativeMemory, node: Apply) -> list[Step]:
     def solved_one(matrix: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
         lower, transpose, stored, steps = op.lower, op.transpose, matrix, list[Step]()
         if not transposed(matrix).is_contiguous:  # SciPy lets LAPACK see the transpose
-            if not matrix.is_contiguous:
-                stored = memory.scratch(matrix.shape, library.dtype)
-                steps = memory.move(stored, matrix, library.dtype)
+            stored, steps = _in_c_order(library, matrix)
             lower, transpose = not lower, not transpose
         letters = "L" if lower else "U", "T" if transpose else "N", "U" if op.unit_diagonal else "N"
         form = "".join(letters)
@@ -196,10 +251,7 @@ def packed_solved(memory: NativeMemory, node: Apply) -> list[Step]:
     info = library.room(1)
 
     def solved_one(factors: NativeView, sides: NativeView, target: NativeView) -> list[Step]:
-        steps = list[Step]()
-        if not factors.is_contiguous:
-            copy = memory.scratch(factors.shape, library.dtype)
-            steps, factors = memory.move(copy, factors, library.dtype), copy
+        factors, steps = _in_c_order(library, factors)
         size = factors.shape[1]
         columns, pivots = factors.section(0, 0, size), _pivots(library, size)
         steps += memory.convert(pivots, factors.section(0, size, 1), np.int32)
@@ -285,6 +337,14 @@ def determinant(memory: NativeMemory, node: Apply) -> list[Step]:
         ]
 
     return library.matrices(node, found, (2, *(0 for _ in node.outputs)))
+
+
+def _in_c_order(library: LapackStep, matrix: NativeView) -> tuple[NativeView, list[Step]]:
+    """A matrix by rows, and the steps that copy it if it has another order."""
+    if matrix.is_contiguous:
+        return matrix, []
+    copy = library.memory.scratch(matrix.shape, library.dtype)
+    return copy, library.memory.move(copy, matrix, library.dtype)
 
 
 def _rows(matrix: NativeView) -> int:
