@@ -81,10 +81,13 @@ class Axis:
         Its size is the product of these sizes: pairs of an array and an axis of it.
     equal
         Other axes of arrays that must have the same size.
+    size
+        The size, where it is known and short: loops along it are unrolled, and run side by side.
     """
 
     factors: tuple[tuple[int, int], ...]
     equal: tuple[tuple[int, int], ...] = ()
+    size: int | None = None
 
 
 @record(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from esat.codegen.kernel.loop_ir import (
-    Axis,
     Kernel,
     Load,
     LoadAt,
@@ -89,7 +88,8 @@ def overwrite(kernel: Kernel, output: int, replaced: int) -> Kernel:
     axes = []
     for axis in kernel.axes:
         factors = sizes(axis.factors)
-        axes.append(Axis(factors, tuple(pair for pair in sizes(axis.equal) if pair not in factors)))
+        equal = tuple(pair for pair in sizes(axis.equal) if pair not in factors)
+        axes.append(replace(axis, factors=factors, equal=equal))
     return replace(
         kernel,
         inputs=kernel.inputs[:replaced] + kernel.inputs[replaced + 1 :],

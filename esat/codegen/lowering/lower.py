@@ -26,6 +26,10 @@ from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.phases.fusing.group import Group
 
+LONGEST_UNROLLED = 4
+"""Elements of an axis beside others up to which kernels are told its size, so that loops along it are
+unrolled. The density and gradient of a mixture of 3 parts in 1,000 rows took 56 us instead of 275; logarithms
+of sums of 8 exponentials a row took 90 instead of 53."""
 WRITTEN_FLOPS = 8.0
 """Work of an element that a loop which writes parts may do besides, in additions: it does not vectorise."""
 
@@ -216,7 +220,14 @@ class _Lowering:
             for axis, name in enumerate(index):
                 if name is not None and (number, axis) not in found[name]:
                     found[name].append((number, axis))
-        return tuple(Axis((pairs[0],), tuple(pairs[1:])) for pairs in found.values())
+        return tuple(
+            Axis((pairs[0],), tuple(pairs[1:]), self._short_size(pairs[0])) for pairs in found.values()
+        )
+
+    def _short_size(self, pair: tuple[int, int]) -> int | None:
+        """The size of an axis beside others, if it is known and short."""
+        size = self._known_size(pair) if len(self.nest.order) > 1 else None
+        return size if size is not None and 1 < size <= LONGEST_UNROLLED else None
 
 
 def _defined(statements: Sequence[Statement]) -> frozenset[int]:

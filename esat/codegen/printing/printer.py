@@ -92,7 +92,8 @@ def print_sizes(kernel: Kernel, source: Source) -> None:
     for axis in _used_axes(kernel):
         factors = kernel.axes[axis].factors
         text = " * ".join(f"{array_name(kernel, array)}.shape[{place}]" for array, place in factors)
-        source.line(f"{size_name(axis)} = {text}")
+        known = kernel.axes[axis].size
+        source.line(f"{size_name(axis)} = {text if known is None else known}")
 
 
 def print_views(kernel: Kernel, source: Source) -> None:
