@@ -23,7 +23,7 @@ from esat.egraph.language.terms import Claim, TermGraph
 from esat.egraph.preparation.rule_program import EngineName, RuleProgram, program_for
 from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace, StepTrace, rule_name
 from esat.egraph.saturation.schedule import Budgets
-from esat.errors import CompileError, EsatWarning, RuleError
+from esat.errors import CompileError, EsatWarning, RuleError, SaturationError
 from esat.extract.accuracy.kept_verdicts import verdicts_on
 from esat.extract.arrays import EGraphArrays
 from esat.extract.kept_graphs import kept_graphs
@@ -137,7 +137,7 @@ class _Inquiry:
     def _after(self, news: Sequence[Claim]) -> Optimized | None:
         try:
             return self.more(news) if news else None
-        except RuleError as error:
+        except (RuleError, SaturationError) as error:
             if self.watch is not None:
                 raise
             del self.equalities[len(self.equalities) - len(news) :]

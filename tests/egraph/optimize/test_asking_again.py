@@ -1,6 +1,7 @@
 """How often a compilation saturates: again only for what local optimizers say that is news to the e-graph."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ import esat
 from esat import classic
 from esat.classic.equalities import CollectEqualities
 from esat.classic.rewriting import LOCALS
+from esat.errors import EsatWarning, SaturationError
 from esat.extract.kept_graphs import kept_graphs
 from esat.optimize.saturating import LiveEGraph
+from esat.optimize.saturation import _Inquiry
 
 
 def filter_of(steps):
@@ -163,3 +166,18 @@ def test_sizes_of_one_that_rules_find_do_not_contradict_what_was_written(name, m
     found = function(*values)
     for one, wanted in zip(found if len(outputs) > 1 else [found], expected, strict=True):
         np.testing.assert_allclose(one, wanted, rtol=1e-14)
+
+
+def test_claims_that_break_an_egraph_off_are_not_used():
+    """What was found before stays, and later questions are asked without them."""
+
+    def searched(search, equalities):
+        raise SaturationError(f"broken off by {equalities}")
+
+    inquiry = _Inquiry(
+        None, lambda *_: ["new"], ["known"], SimpleNamespace(searched=searched), None, object()
+    )
+    found = "graph", SimpleNamespace(extraction=None)
+    with pytest.warns(EsatWarning, match="is not used"):
+        assert inquiry.asked_again(found) is found
+    assert inquiry.equalities == ["known"]
