@@ -41,6 +41,12 @@ def sizes_after(laboratory: Laboratory, rule: str, term: str, wanted: str) -> di
             "NaryProd",
             "Sqrt",
         ),
+        (
+            "(rewrite (Mul (Sqrt x) (Sqrt y)) (Sqrt (Mul x y)) :when ((positive x) (positive y) (!= x y)))",
+            "NaryProd",
+            "NaryProd",
+            "Sqrt",
+        ),
     ],
 )
 def test_collecting_makes_one_term(
@@ -50,6 +56,16 @@ def test_collecting_makes_one_term(
     sizes = sizes_after(laboratory, rule, term, f"({function} {group(inner, INPUTS)})")
     assert sizes[function] == len(INPUTS) + 1
     assert sizes["NarySum"] + sizes["NaryProd"] <= 4
+
+
+def test_operands_that_must_differ_do(laboratory: Laboratory) -> None:
+    rule = "(rewrite (Mul (Sqrt x) (Sqrt y)) (Sqrt (Mul x y)) :when ((positive x) (positive y) (!= x y)))"
+    term = group("NaryProd", [f"(Sqrt {INPUTS[0]})"] * 2)
+    sizes = sizes_after(laboratory, rule, term, term)
+    assert sizes["Sqrt"] == 1
+    more = group("NaryProd", [f"(Sqrt {term})" for term in (INPUTS[0], INPUTS[0], INPUTS[1])])
+    wanted = group("NaryProd", [f"(Sqrt {INPUTS[0]})", f"(Sqrt {group('NaryProd', INPUTS[:2])})"])
+    Laboratory().check(rule, [Case(more, wanted)], facts=ALL_POSITIVE)
 
 
 def test_divisors_become_factors_all_at_once(laboratory: Laboratory) -> None:

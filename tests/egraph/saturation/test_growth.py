@@ -77,6 +77,14 @@ def gray_scott(steps: int) -> esat.Graph:
     return esat.Graph(inputs, [u, v])
 
 
+def power_iteration(steps: int) -> esat.Graph:
+    matrix, value = inputs = [esat.matrix("A"), esat.vector("v")]
+    for _ in range(steps):
+        image = matrix @ value
+        value = image / esat.sqrt((image**2).sum())
+    return esat.Graph(inputs, [value])
+
+
 def roots(factors: int) -> esat.Graph:
     vectors = [esat.vector(f"x{factor}") for factor in range(factors)]
     value = esat.sqrt(vectors[0] ** 2 + 1)
@@ -102,6 +110,7 @@ PROGRAMS = [
     (two_increments, 20),
     (heat_in_place, 20),
     (gray_scott, 10),
+    (power_iteration, 6),
     (roots, 8),
 ]
 

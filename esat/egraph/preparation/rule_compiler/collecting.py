@@ -111,12 +111,12 @@ def _collected(
 
     def chosen(multiset: str, purpose: str) -> list[Sexp]:
         found, stays, arguments = f"?%f{purpose}", f"?%r{purpose}", f"?%x{purpose}"
+        having: Sexp = ("unstable-multiset-filter", function_value(has, *keys), multiset)
         return [
-            ("=", found, ("unstable-multiset-filter", function_value(has, *keys), multiset)),
-            ("=", stays, ("unstable-multiset-filter-not", function_value(has, *keys), multiset)),
+            ("=", found, ("multiset-reset-counts", having) if conditions.distinct else having),
+            ("=", stays, ("multiset-subtract", multiset, found)),
             ("=", arguments, ("unstable-multiset-map", function_value(argument, *keys), found)),
             ("=", length_of(found), length_of(arguments)),
-            *([("=", length_of(found), length_of(("multiset-reset-counts", found)))] * conditions.distinct),
         ]
 
     floats: list[Sexp] = [(">=", ("dt", ROOT), "9")] if opposite and inner_family == PRODUCT else []

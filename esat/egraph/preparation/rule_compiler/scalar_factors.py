@@ -1,7 +1,8 @@
 """Rules that draw a scalar factor out of an operation, compiled to draw out all of them at once.
 
 ``(F (Mul a x)) -> (Mul a (F x)) :when ((= -1 (bp a)))`` would match once for each scalar of a product, and
-again for what is left of it: it would make F of every subset of the scalars.
+again for what is left of it: it would make F of every subset of the scalars. Scalars that divide stay, as
+divisors do: of no terms a sum is 0, and 0 / 0 is not.
 """
 
 from __future__ import annotations
@@ -55,12 +56,10 @@ def all_scalars(name: str, body: list[Sexp], head: list[Sexp]) -> tuple[list[Sex
     removed = any(_replaced(fact, rest, "") != fact for fact in body)
     if side is None or not removed or sum(occurrences(action, name) for action in head) != 1:
         return body, head
-    filtered = (function_value("nary-is-scalar"), side)
-    scalars: list[Sexp] = [
-        ("=", SCALARS, ("unstable-multiset-filter", *filtered)),
-        ("=", name, ("multiset-pick-max", SCALARS)),
-    ]
-    facts = [_replaced(fact, rest, ("unstable-multiset-filter-not", *filtered)) for fact in body]
+    all_of_side = ("unstable-multiset-filter", function_value("nary-is-scalar"), side)
+    moving = ("unstable-multiset-filter-not", function_value("nary-is-quotient"), all_of_side)
+    scalars: list[Sexp] = [("=", SCALARS, moving), ("=", name, ("multiset-pick-max", SCALARS))]
+    facts = [_replaced(fact, rest, ("multiset-subtract", side, SCALARS)) for fact in body]
     at = next(place for place, fact in enumerate(body) if fact[0] == "element-count") + 1
     return [*facts[:at], *scalars, *facts[at:]], [_widened(action, name) for action in head]
 
