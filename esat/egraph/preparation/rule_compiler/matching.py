@@ -106,6 +106,10 @@ def _match_group(
     for side in (0, 1):
         elements = [operand for operand in sides[side] if operand != takers[side]]
         rows.append(_match_elements(variant, group.family, elements, sources[side], remaining, side))
+    if (
+        group.family == PRODUCT and rows[0 if flipped else 1]
+    ):  # of products, few divide: the search begins there
+        variant.joins.append(("=", variant.fresh("u"), ("nary-is-quotient", variable)))
     counts = [len(sides[side]) for side in (0, 1)]
     is_inverse = not group.positives and not is_root
     if is_inverse and group.family == PRODUCT:
