@@ -21,7 +21,13 @@ from esat.classic.rules.rule_phase import RuleOptions
 from esat.classic.simplify import constant_folding
 from esat.egraph.language.terms import Claim, TermGraph
 from esat.egraph.preparation.rule_program import EngineName, RuleProgram, program_for
-from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace, StepTrace, rule_name
+from esat.egraph.saturation.saturation_report import (
+    SaturationReport,
+    SaturationTrace,
+    StepTrace,
+    is_helper,
+    rule_name,
+)
 from esat.egraph.saturation.schedule import Budgets
 from esat.errors import CompileError, EsatWarning, RuleError, SaturationError
 from esat.extract.accuracy.kept_verdicts import verdicts_on
@@ -421,8 +427,9 @@ def _describe(parts: list[OptimizerProfile], report: SaturationReport, trace: li
         one.nodes = step.nodes
         if step.updated:
             for member, matches in step.matches.items():
-                name = rule_name(member)
-                one.applied[name] = one.applied.get(name, 0) + matches
+                if not is_helper(member):
+                    name = rule_name(member)
+                    one.applied[name] = one.applied.get(name, 0) + matches
     part.nodes_before = trace[0].nodes if trace else 0
     part.nodes_after = report.nodes
     part.nodes_most = max((step.nodes for step in trace), default=report.nodes)

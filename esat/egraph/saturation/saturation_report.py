@@ -160,13 +160,19 @@ class RuleLog:
         for name, count in matches.items():
             rule = rule_name(name)
             before = found.get(rule, RuleStatistics(rule, 0, 0.0))
-            own = 0 if name.partition("#")[2].startswith(HELPER) else count
+            own = 0 if is_helper(name) else count
             found[rule] = RuleStatistics(rule, before.matches + own, before.seconds + seconds.get(name, 0.0))
-        return tuple(sorted(found.values(), key=lambda rule: (-rule.matches, rule.name)))
+        matched = (rule for rule in found.values() if rule.matches)
+        return tuple(sorted(matched, key=lambda rule: (-rule.matches, rule.name)))
 
 
 HELPER = "element"
 """Begins what tells a rule that helps another from it."""
+
+
+def is_helper(name: str) -> bool:
+    """Whether a rule only notes what elements another could take."""
+    return name.partition("#")[2].startswith(HELPER)
 
 
 def rule_name(name: str) -> str:
