@@ -65,16 +65,16 @@ class EGraphStep(Optimizer):
         before = _content(fgraph)
         if self._left is not None and self._left[0]() is fgraph and self._left[1] == before:
             return profile
-        result, fired = self._optimized(fgraph)
-        if (fired or self.normalizes) and _content(result) != before:
+        result, fired, is_touched = self._optimized(fgraph)
+        if (is_touched or self.normalizes) and _content(result) != before:
             take_over(fgraph, result, self.name)
             for name in (self.name, *fired):
                 profile.count(name)
         self._left = weakref.ref(fgraph), _content(fgraph)
         return profile
 
-    def _optimized(self, fgraph: FunctionGraph) -> tuple[FunctionGraph, Collection[str]]:
-        """The cheapest graph, and names of rules that fired."""
+    def _optimized(self, fgraph: FunctionGraph) -> tuple[FunctionGraph, Collection[str], bool]:
+        """The cheapest graph, names of rules that fired, and whether any did, or noted what it could take."""
         graph, options = fgraph, self.options
         lazy = any(isinstance(node.op, IfElse) for node in fgraph.apply_nodes)
         if lazy:
@@ -91,7 +91,9 @@ class EGraphStep(Optimizer):
         )
         if lazy:
             join_branches(result)
-        return result, report.rules
+        names = {rule.name for rule in self.program.selection.rules}
+        matched = () if report.saturation is None else report.saturation.rules
+        return result, report.rules, any(rule.name in names for rule in matched)
 
     def summary(self) -> list[str]:
         names = dict.fromkeys(rule.report_name for rule in self.rules)

@@ -123,7 +123,9 @@ class SaturationReport:
         if self.culprits:
             head += f"; grown by {', '.join(self.culprits)}"
         lines = [
-            f"  {rule.matches:8d} matches {rule.seconds * 1e3:8.2f} ms  {rule.name}" for rule in self.rules
+            f"  {rule.matches:8d} matches {rule.seconds * 1e3:8.2f} ms  {rule.name}"
+            for rule in self.rules
+            if rule.matches
         ]
         return "\n".join([head, *lines])
 
@@ -148,7 +150,7 @@ class RuleLog:
         self.runs.append((matches, seconds))
 
     def statistics(self) -> tuple[RuleStatistics, ...]:
-        """All rules that matched, most matches first, then by name."""
+        """All rules that matched, or whose helpers did, most matches first, then by name."""
         matches: dict[str, int] = {}
         seconds: dict[str, float] = {}
         for counts, taken in self.runs:
@@ -162,8 +164,7 @@ class RuleLog:
             before = found.get(rule, RuleStatistics(rule, 0, 0.0))
             own = 0 if is_helper(name) else count
             found[rule] = RuleStatistics(rule, before.matches + own, before.seconds + seconds.get(name, 0.0))
-        matched = (rule for rule in found.values() if rule.matches)
-        return tuple(sorted(matched, key=lambda rule: (-rule.matches, rule.name)))
+        return tuple(sorted(found.values(), key=lambda rule: (-rule.matches, rule.name)))
 
 
 HELPER = "element"

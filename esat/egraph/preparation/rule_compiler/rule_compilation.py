@@ -183,7 +183,7 @@ class _Compiler:
             if bulk.declarations:
                 self.chunks.append(Chunk("\n".join(bulk.declarations), rule))
             for index, (ruleset, helper) in enumerate(bulk.helpers):
-                self._emit(rule, [helper], ruleset, first=index, part=HELPER)
+                self._emit(rule, [helper], ruleset, first=index, part=HELPER if bulk.rules else "")
             self._emit(rule, bulk.rules, self._ruleset(rule))
             return
         guarded = replace(with_type_guards(surface), negated=negated_variable(surface))
