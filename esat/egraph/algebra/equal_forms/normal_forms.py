@@ -96,10 +96,10 @@ class Forms:
         return self._operations[klass]
 
     def own_operations(self, klass: int) -> int:
-        """As :meth:`operations`, without those below what is computed anyway.
+        """As :meth:`operations`, without those of values that are computed anyway.
 
-        That are outputs, and operands of what is no ring operation: in ``v3 = v2 + f(u(v2))`` only one
-        addition is saved where ``v3`` has another form.
+        Outputs are, and operands of what is no ring operation: in ``v3 = v2 + f(u(v2))`` another form of
+        ``v3`` saves one addition, whatever ``v2`` is the sum of.
         """
         self.form(klass)
         return self._own_operations[klass]

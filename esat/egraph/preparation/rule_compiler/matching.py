@@ -106,9 +106,8 @@ def _match_group(
     for side in (0, 1):
         elements = [operand for operand in sides[side] if operand != takers[side]]
         rows.append(_match_elements(variant, group.family, elements, sources[side], remaining, side))
-    if (
-        group.family == PRODUCT and rows[0 if flipped else 1]
-    ):  # of products, few divide: the search begins there
+    # Few products divide: the search begins there.
+    if group.family == PRODUCT and rows[0 if flipped else 1]:
         variant.joins.append(("=", variant.fresh("u"), ("nary-is-quotient", variable)))
     counts = [len(sides[side]) for side in (0, 1)]
     is_inverse = not group.positives and not is_root
