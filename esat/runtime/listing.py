@@ -91,7 +91,7 @@ def _native_functions(calls: Calls, functions: GeneratedFunctions) -> list[str]:
     program = calls.program
     known_names = Writer(program.graph.inputs).names
     names = [known_names[variable] for variable in (*program.graph.inputs, *program.shared)]
-    kernels = {group: call.code for group, call in program.kernels.items()}
+    kernels = {group: call.code and call.code() for group, call in program.kernels.items()}
     titles = [
         (f"{number}: {title(group)}", step_name(program, number), kernels.get(group))
         for number, group in enumerate(program.steps)

@@ -53,7 +53,7 @@ class KernelCall:
         Called with the shapes of outputs and inputs: a variant for contiguous inputs of these shapes, or
         None. Which one runs must not depend on the number of threads: they differ in rounding.
     code
-        Of ``contiguous``; None where that is no compiled kernel.
+        Compiles ``contiguous`` if that was not done; None where that is no compiled kernel.
     instead
         Called with the same arrays where a variant raises an IndexError; None for kernels that do not.
     """
@@ -64,7 +64,7 @@ class KernelCall:
     source: Callable[[], str]
     threaded: ThreadedKernel | None = None
     fitted: Callable[[Sequence[tuple[int, ...]]], Callable[..., Any] | None] | None = None
-    code: CompiledKernel | None = None
+    code: Callable[[], CompiledKernel] | None = None
     instead: Callable[..., None] | None = None
 
     def run(self, function: Callable[..., Any], *arrays: Any) -> None:

@@ -239,7 +239,7 @@ def test_no_memory_is_no_fault_of_a_kernel_or_an_entry(kind, monkeypatch, tmp_pa
     assert store.load(key, bytes) == b"content"
     monkeypatch.setattr(compiled_kernel, "_dispatcher", without)
     with pytest.raises(kind):
-        compiled(number)
+        compiled(number)(X)
     monkeypatch.undo()
     np.testing.assert_allclose(compiled(number)(X)[0], wanted(number)[0], rtol=1e-12)
 

@@ -18,6 +18,7 @@ ORDER = (
     "base.spelling",
     "base.union_find",
     "base.records",
+    "base.scipy_extensions",
     "base.interrupts",
     "base.storage",
     "base.native",

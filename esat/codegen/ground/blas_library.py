@@ -5,17 +5,15 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
+from esat.base.scipy_extensions import extension, is_loaded
 from esat.codegen.ground.host import host_has
 
 _WIDE_CORE = "SkylakeX"
@@ -39,35 +37,14 @@ def load_blas() -> ModuleType:
     OpenBLAS reads its environment variable once, while it is loaded. NumPy's own copy has been
     loaded long before; SciPy's, usually, has not.
     """
-    chosen = core_type(os.environ, numpy_core(), "scipy.linalg" in sys.modules, host_has(_WIDE_FEATURES))
+    chosen = core_type(os.environ, numpy_core(), is_loaded("linalg"), host_has(_WIDE_FEATURES))
     if chosen is not None:
         os.environ["OPENBLAS_CORETYPE"] = chosen
     try:
-        return sys.modules.get("scipy.linalg.blas") or _fortran_interface()
+        return extension("linalg", "_fblas")
     finally:
         if chosen is not None:
             del os.environ["OPENBLAS_CORETYPE"]
-
-
-def _fortran_interface() -> ModuleType:
-    """The extension module of ``scipy.linalg.blas``, without the rest of the package if need be.
-
-    That imports some 200 modules, and takes half as long as all else between ``import esat`` and a result.
-    """
-    import scipy
-
-    name = "scipy.linalg._fblas"
-    folder = Path(scipy.__file__).parent / "linalg"
-    spec = None if "scipy.linalg" in sys.modules else PathFinder.find_spec(name, [str(folder)])
-    if spec is None or spec.loader is None:
-        from scipy.linalg import blas
-
-        return blas
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    # Whoever imports the package later finds it as if this had not been.
-    sys.modules.pop(name, None)
-    return module
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from numba.core import types
 from numba.core.cpu import CPUContext
+from numba.core.typing.templates import builtin_registry
 
 from esat.codegen.ground.target import Target
 from esat.codegen.loop_compiler.private import PrivateContext
@@ -58,6 +59,13 @@ class RememberingTypes:
             if signature is not None:
                 known[key] = signature
         return signature
+
+    def resolve_value_type(self, value: Any) -> Any:
+        """The type of a global value."""
+        # Of a class numba asks first whether it is a typed container, and imports these: 20 ms.
+        known = (type_ for one, type_ in builtin_registry.globals if one is value)
+        found = next(known, None) if value is range else None
+        return self._original.resolve_value_type(value) if found is None else found
 
     def resolve_static_getitem(self, value: Any, index: Any) -> Any:
         """The signature of taking the element at a known index."""

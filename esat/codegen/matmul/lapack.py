@@ -8,11 +8,11 @@ instead of 1.8. On idle processors threads gain little for matrices of such size
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from esat.base.scipy_extensions import is_loaded
 from esat.codegen.ground.blas_library import one_thread
 from esat.codegen.matmul.small_systems import small_results
 from esat.codegen.threads import granted_threads
@@ -46,7 +46,7 @@ def _perform(op: MatrixOp, threads: int | None, operands: Sequence[Any]) -> tupl
         return op.perform(operands)
     with ExitStack() as stack:
         # SciPy's library is not loaded for an op that NumPy computes.
-        for package in ("numpy", "scipy") if "scipy.linalg" in sys.modules else ("numpy",):
+        for package in ("numpy", "scipy") if is_loaded("linalg") else ("numpy",):
             alone = one_thread(package)
             if alone is not None:
                 stack.enter_context(alone)

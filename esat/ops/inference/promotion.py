@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import reprlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
+from esat.base.scipy_extensions import special as scipy_special
 from esat.errors import DtypeError, GraphError, describe
 from esat.graph.calls.callers import caller
 from esat.graph.constants import constant
@@ -40,10 +40,10 @@ class SciPyLoops:
     dtypes: tuple[str, ...]
 
     def in_order(self) -> tuple[str, ...]:
-        """The dtypes as the installed SciPy tries them. Imports ``scipy.special``, which takes long."""
+        """The dtypes as the installed SciPy tries them. Imports a part of SciPy."""
         if not self.function:
             return self.dtypes
-        ufunc = getattr(importlib.import_module("scipy.special"), self.function)
+        ufunc: Any = scipy_special(self.function)
         tried = dict.fromkeys(np.dtype(loop[0]).name for loop in ufunc.types)
         return tuple(dtype for dtype in tried if dtype in self.dtypes)
 

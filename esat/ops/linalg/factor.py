@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from esat.base.records import record
+from esat.base.scipy_extensions import lapack
 from esat.errors import DtypeError, GradientError, ParameterError, describe
 from esat.graph.op import Array, Shapes, Work, check_count
 from esat.graph.types import Type
@@ -67,17 +68,14 @@ class CholeskyFactor(MatrixOp):
 
     def factors(self, inputs: Sequence[Array], instead: Callable[[Array], Array]) -> tuple[Array, ...]:
         """Factors, or of a matrix that has none what ``instead`` makes of an array of their shape."""
-        from scipy.linalg import get_lapack_funcs
-
         (batch,) = inputs
-        wide = np.result_type(batch, np.float64)  # as in NumPy
-        routines: Any = get_lapack_funcs(("potrf",), dtype=wide)
+        potrf = lapack("potrf", batch, np.float64)  # as in NumPy
 
         def factored(matrix: Array) -> Array:
             if matrix.shape[0] != matrix.shape[1]:
                 raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
             # By columns, as LAPACK has it, a matrix by rows is its transpose, and the other triangle.
-            factor, info = routines[0](matrix.T, lower=self.upper, clean=1)
+            factor, info = potrf(matrix.T, lower=self.upper, clean=1)
             result: Array = instead(factor.T) if info else factor.T
             return result
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
+from esat.base.scipy_extensions import lapack
 from esat.graph.constants import constant
 from esat.graph.op import Array
 from esat.graph.registry import op_named
@@ -72,14 +73,12 @@ class TriangularInverse(Inverse):
     cubic_operations = 1.0 / 3.0
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        from scipy.linalg import get_lapack_funcs
-
         (batch,) = inputs
-        routines: Any = get_lapack_funcs(("trtri",), (batch,))
+        trtri = lapack("trtri", batch)
         kept = np.tril if self.lower else np.triu
 
         def inverted(matrix: Array) -> Array:
-            result, info = routines[0](kept(matrix).T, lower=not self.lower, overwrite_c=1)
+            result, info = trtri(kept(matrix).T, lower=not self.lower, overwrite_c=1)
             if info:
                 raise np.linalg.LinAlgError("Singular matrix")
             return np.asarray(result.T)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
+from esat.base.scipy_extensions import lapack
 from esat.errors import DtypeError, describe
 from esat.graph.op import Array, Op, Shapes, Work, check_count
 from esat.graph.types import Type
@@ -51,8 +52,6 @@ class PackedLU(MatrixOp):
         return (batch_types(inputs[0].tensor_type, (rows, size)),)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        from scipy.linalg.lapack import dgetrf
-
         (batch,) = inputs
         *axes, size, columns = batch.shape
         result: Array = np.empty((*axes, size + 1, size))
@@ -60,7 +59,7 @@ class PackedLU(MatrixOp):
         def factored(place: tuple[int, ...]) -> None:
             if size != columns:
                 raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
-            factors, pivots, info = dgetrf(batch[place])
+            factors, pivots, info = lapack("getrf", np.float64)(batch[place])
             if info:
                 raise np.linalg.LinAlgError("Singular matrix")
             result[place][:size] = factors.T
@@ -100,8 +99,6 @@ class PackedSolve(MatrixOp):
         return range(1, 2)
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        from scipy.linalg.lapack import dgetrs
-
         def solve(factors: Array, sides: Array) -> Array:
             size = factors.shape[1]
             if len(factors) != size + 1 or len(sides) != size:
@@ -109,7 +106,9 @@ class PackedSolve(MatrixOp):
             pivots = np.rint(factors[size]).astype(np.int32) - 1
             if not np.all((pivots >= 0) & (pivots < size)):  # LAPACK believes them
                 raise ValueError("rows are exchanged with others than the matrix has")
-            found: Array = dgetrs(factors[:size].T, pivots, sides, trans=int(self.transpose))[0]
+            found: Array = lapack("getrs", np.float64)(
+                factors[:size].T, pivots, sides, trans=int(self.transpose)
+            )[0]
             return found
 
         return (self.call(lambda *arrays: each_matrix(solve, *arrays), *inputs),)

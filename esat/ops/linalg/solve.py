@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from esat.base.records import record
+from esat.base.scipy_extensions import lapack
 from esat.graph.op import Array, Op, Shapes, Work, check_count
 from esat.graph.types import Type
 from esat.graph.variables import Apply, Variable
@@ -22,7 +23,7 @@ from esat.ops.linalg.algebra import (
     triangle,
 )
 from esat.ops.linalg.record import MatrixOp, check_matrices, each_matrix, inexact_operands, system_shape
-from esat.ops.linalg.substitution import BY_ROWS_FROM, refuse_singular, substituted
+from esat.ops.linalg.substitution import BY_ROWS_FROM, check_sizes, refuse_singular, substituted
 
 
 @record(frozen=True, eq=False, repr=False)
@@ -100,13 +101,11 @@ class SemidefiniteSolve(Solve):
         return 1.0 / 3.0
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        from scipy.linalg.lapack import dposv, dpotrf
-
         def solve(matrix: Array, sides: Array) -> Array:
             if sides.shape[1] < BY_ROWS_FROM:
-                _, result, info = dposv(matrix.T, sides, lower=1)
+                _, result, info = lapack("posv", np.float64)(matrix.T, sides, lower=1)
             else:
-                factor, info = dpotrf(matrix.T, lower=1, clean=0)
+                factor, info = lapack("potrf", np.float64)(matrix.T, lower=1, clean=0)
                 if not info:
                     result = substituted(factor, substituted(factor, sides, lower=True), True, transpose=True)
             return np.asarray(np.linalg.solve(matrix, sides) if info else result)
@@ -139,19 +138,18 @@ class SolveTriangular(_System):
         return 1.0
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        import scipy.linalg
-
         def solve(matrix: Array, sides: Array) -> Array:
+            check_sizes(matrix, sides)
+            if not self.unit_diagonal:
+                refuse_singular(matrix)
+            form = self.lower, self.transpose, self.unit_diagonal
             if sides.shape[1] >= BY_ROWS_FROM:
-                if not self.unit_diagonal:
-                    refuse_singular(matrix)
-                return substituted(matrix, sides, self.lower, self.transpose, self.unit_diagonal)
-            trans: Literal[0, 1] = 1 if self.transpose else 0
-            return np.asarray(
-                scipy.linalg.solve_triangular(
-                    matrix, sides, trans, self.lower, self.unit_diagonal, check_finite=False
-                )
-            )
+                return substituted(matrix, sides, *form)
+            lower, transpose, unit_diagonal = form
+            if matrix.flags.c_contiguous:  # by columns, as LAPACK has it: nothing is copied
+                matrix, lower, transpose = matrix.T, not lower, not transpose
+            trtrs = lapack("trtrs", matrix, sides)
+            return np.asarray(trtrs(matrix, sides, lower=lower, trans=transpose, unitdiag=unit_diagonal)[0])
 
         return (self.call(lambda *arrays: each_matrix(solve, *arrays), *inputs),)
 
@@ -191,16 +189,15 @@ class CholeskySolve(_System):
     matrix_share = 0.7
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        import scipy.linalg
-
         def solve(factor: Array, sides: Array) -> Array:
+            check_sizes(factor, sides)
             if np.isrealobj(factor) and np.isrealobj(sides) and sides.shape[1] >= BY_ROWS_FROM:
                 half = substituted(factor, sides, self.lower, transpose=not self.lower)
                 return substituted(factor, half, self.lower, transpose=self.lower)
-            pair = factor, self.lower
+            lower = self.lower
             if np.isrealobj(factor) and factor.flags.c_contiguous:
-                pair = factor.T, not self.lower  # by columns, as LAPACK has it: nothing is copied
-            return np.asarray(scipy.linalg.cho_solve(pair, sides, check_finite=False))
+                factor, lower = factor.T, not lower  # by columns, as LAPACK has it: nothing is copied
+            return np.asarray(lapack("potrs", factor, sides)(factor, sides, lower=lower)[0])
 
         return (self.call(lambda *arrays: each_matrix(solve, *arrays), *inputs),)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
+from esat.base.scipy_extensions import lapack
 from esat.graph.op import Array
 from esat.graph.variables import Apply, Variable
 from esat.ops.linalg.algebra import apply
@@ -34,15 +35,13 @@ class Whiten(SemidefiniteSolve):
         return 1.0
 
     def perform(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        from scipy.linalg.lapack import dpotrf, dtrtrs
-
         def whitened(matrix: Array, sides: Array) -> Array:
-            factor, info = dpotrf(matrix.T, lower=1, clean=0)
+            factor, info = lapack("potrf", np.float64)(matrix.T, lower=1, clean=0)
             if info:
                 return np.asarray(by_eigenvectors(np, matrix, sides))
             if sides.shape[1] >= BY_ROWS_FROM:
                 return substituted(factor, sides, lower=True)
-            return np.asarray(dtrtrs(factor, sides, lower=1)[0])
+            return np.asarray(lapack("trtrs", np.float64)(factor, sides, lower=1)[0])
 
         return (self.call(lambda *arrays: each_matrix(whitened, *arrays), *inputs),)
 

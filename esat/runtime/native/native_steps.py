@@ -159,8 +159,8 @@ class NativeSteps:
 
     def _kernel(self, group: Group) -> list[Step]:
         memory, call = self.memory, self.program.kernels[group]
-        code, steps = call.code, list[Step]()
-        if code is None:
+        steps, code = list[Step](), None
+        if call.code is None:
             raise NoNativeFormError
         if call.instead is not None:
             memory.refuses()
@@ -191,12 +191,13 @@ class NativeSteps:
                 else:
                     code = variant
         elif shared is None and isinstance(call.fitted, FittedVariants):
-            code = call.fitted.code([view.shape for view in (*outputs, *views)]) or code
+            code = call.fitted.code([view.shape for view in (*outputs, *views)])
         arrays = [
             (view.place, replace(memory.specification(variable), strides=_strides(view)))
             for variable, view in zip((*group.outputs, *call.inputs), (*outputs, *views), strict=True)
         ]
         if shared is None:
+            code = code or call.code()
             memory.kept.append(code)
             return [*steps, KernelStep(code.address, tuple(arrays))]
         for size, dtype in shared.partial_results([array.shape for _, array in arrays]):

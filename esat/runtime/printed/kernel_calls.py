@@ -28,11 +28,11 @@ from esat.codegen.cache import CompiledKernel
 from esat.codegen.compile import is_divisible
 from esat.codegen.ground.host import host_target
 from esat.codegen.ground.target import Target
-from esat.codegen.helpers import with_helpers
+from esat.codegen.helpers import LEAST_LEFT, with_helpers
 from esat.codegen.kernel.access import read_by_elements
 from esat.codegen.kernel.loop_ir import Loop, walk
 from esat.extract.prices.machine import MachineProfile, machine_profile
-from esat.graph import Variable
+from esat.graph import Constant, Variable
 from esat.graph.identity import place_of
 from esat.phases.fusing.group import Group
 from esat.phases.fusing.sums_alone import adds_up
@@ -70,12 +70,21 @@ def compile_kernels(memory: MemoryPlan, source: KernelSource) -> Mapping[Group, 
     """The kernel of each kernel step, with outputs in the memory of the inputs that the plan says."""
     groups = [group for group in memory.steps if group.kind == "kernel"]
     taken = [{v: memory.taken[v] for v in group.outputs if v in memory.taken} for group in groups]
-    jobs = [partial(source.compile, *job) for job in zip(groups, taken, strict=True)]
+    # Of many kernels other processes compile some ahead; so few wait until sizes tell which variant runs.
+    compile_one = source.compile if len(groups) <= LEAST_LEFT else partial(_compiled_at_once, source)
+    jobs = [partial(compile_one, *job) for job in zip(groups, taken, strict=True)]
     kernels: dict[Group, KernelCall] = {}
     for group, kernel in zip(groups, with_helpers(jobs), strict=True):
         kernels[group] = kernel
         tell(f"kernels, {len(kernels)} of {len(groups)}")
     return kernels
+
+
+def _compiled_at_once(source: KernelSource, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
+    call = source.compile(group, taken)
+    if call.code is not None:
+        call.code()
+    return call
 
 
 class LoweredGroups:
@@ -146,7 +155,8 @@ class Kernels:
     def compile(self, group: Group, taken: Mapping[Variable, Variable]) -> KernelCall:
         """The compiled kernel of a group.
 
-        The variant for contiguous inputs is compiled now; those for other layouts when one arrives.
+        The variant for contiguous inputs is compiled now, unless sizes may ask for another one instead;
+        other variants are compiled when arrays need them.
 
         Raises
         ------
@@ -156,27 +166,43 @@ class Kernels:
         kernel = self._lowered.in_place(group, taken)
         inputs = tuple(group.inputs[place] for place in kernel.operands)
         target = self._target
-        code = compile_kernel(kernel, target)
-        contiguous = code.function
+        variables = (*group.outputs, *inputs)
         one_order = self._exact and adds_up(group.nodes)
-        # Arrays of rank 0 have one layout.
-        strided = (
-            LaterVariants(kernel, target, one_order)
-            if any(array.rank for array in kernel.inputs)
-            else contiguous
-        )
+        variants = LaterVariants(kernel, target, one_order)
         threaded = None
         if is_divisible(kernel) and not one_order:
-            variables = (*group.outputs, *inputs)
-            later = LaterVariants(kernel, target)
             threaded = ThreadedKernel(
-                kernel, variables, contiguous, later, self._machine, target, self._threads
+                kernel, variables, variants.in_order, variants, self._machine, target, self._threads
             )
         narrow = find_narrow(kernel)
         fitted = None if narrow is None else FittedVariants(narrow, target)
+        waits = _runs_another(variables, threaded, fitted)
+        contiguous = variants.in_order if waits else variants.compiled("C").function
+        # Arrays of rank 0 have one layout.
+        strided = variants if any(array.rank for array in kernel.inputs) else contiguous
+        code = partial(variants.compiled, "C")
         text = partial(print_kernel, kernel, target)
         instead = Interpreted(group, inputs, taken) if may_leave(kernel) else None
         return KernelCall(inputs, contiguous, strided, text, threaded, fitted, code, instead)
+
+
+def _runs_another(
+    variables: Sequence[Variable], threaded: ThreadedKernel | None, fitted: FittedVariants | None
+) -> bool:
+    """Whether contiguous arrays may run another variant than the one for all shapes.
+
+    Where types tell the shapes that variant is compiled now.
+    """
+    is_shared = threaded is not None and threaded.has_open_order
+    shapes = [np.shape(one.data) if isinstance(one, Constant) else one.tensor_type.shape for one in variables]
+    known = [tuple(size for size in shape if size is not None) for shape in shapes]
+    if known != shapes:
+        return is_shared or fitted is not None
+    if threaded is not None and is_shared:
+        calls = threaded.for_shapes(dict(zip(variables, known, strict=True)))
+        if calls is not None and calls.is_alone_shared:
+            return True
+    return fitted is not None and fitted.code(known) is not None
 
 
 class FittedVariants:
@@ -234,7 +260,11 @@ class LaterVariants:
         layout = self._layout(arrays)
         if layout is None:
             arrays = tuple(one if one.flags.c_contiguous else one.copy(order="C") for one in arrays)
-        self._compiled(layout or "C").function(*arrays)
+        self.compiled(layout or "C").function(*arrays)
+
+    def in_order(self, *arrays: Any) -> None:
+        """Run the variant for contiguous arrays."""
+        self.compiled("C").function(*arrays)
 
     def variant(
         self, shapes: Sequence[tuple[int, ...]], strides: Sequence[tuple[int, ...] | None]
@@ -248,7 +278,7 @@ class LaterVariants:
             for shape, kind, steps in zip(shapes, self._kinds, strides, strict=True)
         ]
         layout = self._layout(like)
-        return None if layout is None else self._compiled(layout)
+        return None if layout is None else self.compiled(layout)
 
     def _layout(self, arrays: Sequence[Any]) -> Layout | None:
         """The layout of the inputs; None where those that are not contiguous are to be copied."""
@@ -256,7 +286,8 @@ class LaterVariants:
         small = layout == "A" and self._copies and sum(array.nbytes for array in arrays) <= LARGEST_COPIED
         return None if self._one_order or small else layout
 
-    def _compiled(self, layout: Layout) -> CompiledKernel:
+    def compiled(self, layout: Layout) -> CompiledKernel:
+        """The variant for a layout of the inputs."""
         code = self._variants.get(layout)
         if code is None:
             code = self._variants[layout] = compile_kernel(self._kernel, self._target, layout)

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from esat.errors import DtypeError, describe
 from esat.frontend.tracing.code.builtin_functions import as_array, as_float, whole_number
@@ -33,6 +32,12 @@ Bad = Callable[[Any], Any]
 
 _INFINITE: Bad = np.isinf
 _UNBOUNDED: Bad = lambda x: (_numpy.abs(x) > _LARGEST_EXPONENT + math.log(2.0)) & ~_numpy.isinf(x)  # noqa: E731
+
+
+def _special(name: str) -> Callable[..., Any]:
+    """SciPy's function of a traced number: without SciPy, which takes longer to import than esat."""
+    return lambda x: op_named(name)(_variable(x))
+
 
 _OF_ONE: dict[str, tuple[Any, Bad | None, float]] = {
     "sin": (np.sin, _INFINITE, math.inf),
@@ -59,10 +64,10 @@ _OF_ONE: dict[str, tuple[Any, Bad | None, float]] = {
     "fabs": (np.fabs, None, 0.0),
     "degrees": (np.degrees, None, 0.0),
     "radians": (np.radians, None, 0.0),
-    "erf": (scipy.special.erf, None, 0.0),
-    "erfc": (scipy.special.erfc, None, 0.0),
-    "gamma": (scipy.special.gamma, lambda x: (x <= 0.0) & (_numpy.floor(x) == x) | (x > 171.6), -1.0),
-    "lgamma": (scipy.special.gammaln, lambda x: (x <= 0.0) & (_numpy.floor(x) == x), -1.0),
+    "erf": (_special("erf"), None, 0.0),
+    "erfc": (_special("erfc"), None, 0.0),
+    "gamma": (_special("gamma"), lambda x: (x <= 0.0) & (_numpy.floor(x) == x) | (x > 171.6), -1.0),
+    "lgamma": (_special("gammaln"), lambda x: (x <= 0.0) & (_numpy.floor(x) == x), -1.0),
 }
 """Functions of one number: NumPy's or SciPy's, for which arguments Python raises an error, and such a one."""
 

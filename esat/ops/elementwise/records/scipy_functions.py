@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
+from esat.base.scipy_extensions import special
 
 _FAR_BELOW = -64.0
 """Where SciPy's polygamma, which adds up terms from there to zero, is not called."""
@@ -29,11 +29,6 @@ def quiet() -> Iterator[None]:
                 yield
 
 
-@functools.cache
-def _of_scipy(name: str) -> Any:
-    return getattr(importlib.import_module("scipy.special"), name)
-
-
 @record(frozen=True, slots=True)
 class Special:
     """A function of ``scipy.special`` by name."""
@@ -41,7 +36,7 @@ class Special:
     name: str
 
     def __call__(self, *operands: Any) -> Any:
-        return _of_scipy(self.name)(*operands)
+        return special(self.name)(*operands)
 
 
 @record(frozen=True, slots=True)
