@@ -1,4 +1,4 @@
-"""The page "How fast, how long to compile": the same programs by esat, its greedy mode, PyTensor and JAX.
+"""The page "How fast, how long to compile": the same programs by esat, its greedy mode, numba, PyTensor, JAX.
 
 ``python -m benchmarks.overview [--programs NAME ...] [--starts N] [--wheel PATH]`` writes
 ``benchmarks/results/overview.md``, which the documentation includes. ``make bench-peers`` makes the peers'
@@ -33,8 +33,8 @@ from benchmarks.peers.starts import started
 from benchmarks.start import installed
 from tools.wheel import make_wheel
 
-CONTENDERS = {OURS: "esat", "greedy": "greedy", "pytensor": "PyTensor", "jax": "JAX"}
-"""Contenders and what the table calls them; ``greedy`` is a mode of esat's."""
+CONTENDERS = {OURS: "esat", "greedy": "greedy", "handwritten": "numba", "pytensor": "PyTensor", "jax": "JAX"}
+"""Contenders and what the table calls them; ``greedy`` is a mode of esat's, numba runs loops by hand."""
 SIZE = 10_000
 """Elements of the arrays of programs that have no size of their own."""
 SETTINGS = Settings(rounds=15, seconds=0.01)
@@ -100,7 +100,8 @@ def page(rows: Sequence[Row], names: Sequence[str], starts: int) -> str:
     labels = [row.program.name.replace("*", r"\*") for row in rows]
     return f"""\
 Microseconds of a call, on one processor, in float64, of {SIZE:,} elements; models have data of their own, and
-are computed with their gradients:
+are computed with their gradients. numba compiles loops that were written by hand, with their gradients, where
+somebody wrote them:
 
 {_table(("program", *titles), labels, [calls], "{:.3g}")}
 

@@ -23,7 +23,7 @@ _ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
 Array = Any
 
 
-@numba.njit(fastmath=True)
+@numba.njit(fastmath=True, cache=True)
 def eight_schools(mean_: Array, log_scale_: Array, offsets: Array) -> Array:
     mean, log_scale = mean_.item(), log_scale_.item()
     scale = math.exp(log_scale)
@@ -40,7 +40,7 @@ def eight_schools(mean_: Array, log_scale_: Array, offsets: Array) -> Array:
     return np.asarray(total), np.asarray(by_mean), np.asarray(by_scale), gradient
 
 
-@numba.njit(fastmath=True)
+@numba.njit(fastmath=True, cache=True)
 def logistic(weights: Array, bias_: Array) -> Array:
     bias = bias_.item()
     count = len(weights)
@@ -60,7 +60,7 @@ def logistic(weights: Array, bias_: Array) -> Array:
     return np.asarray(total), gradient, np.asarray(by_bias)
 
 
-@numba.njit(fastmath=True)
+@numba.njit(fastmath=True, cache=True)
 def hierarchical(
     mean_a_: Array,
     log_scale_a_: Array,
