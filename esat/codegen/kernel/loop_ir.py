@@ -83,11 +83,14 @@ class Axis:
         Other axes of arrays that must have the same size.
     size
         The size, where it is known and short: loops along it are unrolled, and run side by side.
+    bound
+        A number that the size does not exceed, one of a few; None where none of them is known to be.
     """
 
     factors: tuple[tuple[int, int], ...]
     equal: tuple[tuple[int, int], ...] = ()
     size: int | None = None
+    bound: int | None = None
 
 
 @record(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from esat.codegen.kernel.loop_ir import Array, Axis, Definition, Index, Kernel, Loop, Statement, axes_of
+from esat.codegen.kernel.partition import SUM_BLOCK_BITS
 from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.complex_nodes import ComplexValues, is_complex, supports_complex
 from esat.codegen.lowering.loop_order import order_axes
@@ -30,6 +31,9 @@ LONGEST_UNROLLED = 4
 """Elements of an axis beside others up to which kernels are told its size, so that loops along it are
 unrolled. The density and gradient of a mixture of 3 parts in 1,000 rows took 56 us instead of 275; logarithms
 of sums of 8 exponentials a row took 90 instead of 53."""
+BOUNDS = (7, 15, 31, 1 << SUM_BLOCK_BITS)
+"""Bounds of sizes that kernels are told: below the lanes of one vector or more, and one block of a sum.
+A few of them only, so that equal kernels of like sizes are one."""
 WRITTEN_FLOPS = 8.0
 """Work of an element that a loop which writes parts may do besides, in additions: it does not vectorise."""
 
@@ -221,13 +225,18 @@ class _Lowering:
                 if name is not None and (number, axis) not in found[name]:
                     found[name].append((number, axis))
         return tuple(
-            Axis((pairs[0],), tuple(pairs[1:]), self._short_size(pairs[0])) for pairs in found.values()
+            Axis((pairs[0],), tuple(pairs[1:]), self._short_size(pairs[0]), self._bound(pairs[0]))
+            for pairs in found.values()
         )
 
     def _short_size(self, pair: tuple[int, int]) -> int | None:
         """The size of an axis beside others, if it is known and short."""
         size = self._known_size(pair) if len(self.nest.order) > 1 else None
         return size if size is not None and 1 < size <= LONGEST_UNROLLED else None
+
+    def _bound(self, pair: tuple[int, int]) -> int | None:
+        size = self._known_size(pair)
+        return None if size is None else next((bound for bound in BOUNDS if size <= bound), None)
 
 
 def _defined(statements: Sequence[Statement]) -> frozenset[int]:

@@ -140,7 +140,8 @@ class LoopPrinter:
             return
         self.source.line(f"v{value} = {start}", accumulator.comment)
         if is_float_sum(accumulator):
-            self.source.line(f"error{value} = {start}")
+            if not (flat and self._is_one_block(loop)):
+                self.source.line(f"error{value} = {start}")
         elif flat and is_float_extremum(accumulator):
             self.source.line(f"nan{value} = False")
 
@@ -216,9 +217,22 @@ class LoopPrinter:
 
     # ---- blocks
 
+    def _is_one_block(self, loop: Loop) -> bool:
+        """Whether a flat loop runs along an axis that one block holds, and gathers nothing but sums."""
+        bound = self.scalars.kernel.axes[loop.axes[-1]].bound
+        short = bound is not None and bound <= 1 << SUM_BLOCK_BITS and len(loop.axes) == 1
+        return short and not any(map(is_index, loop.accumulators))
+
     def _blocks(self, loop: Loop, axis: int, names: Names) -> None:
         size = size_name(axis)
         blocked = [part for part in loop.accumulators if is_float_sum(part) or is_index(part)]
+        if self._is_one_block(loop):
+            for accumulator in blocked:
+                self.source.line(f"part{accumulator.value} = {self.scalars.start(accumulator)}")
+            self._parts(loop, names, ("0", size))
+            for accumulator in blocked:
+                self.source.line(f"v{accumulator.value} = part{accumulator.value}")
+            return
         bits = INDEX_BLOCK_BITS if any(is_index(part) for part in blocked) else SUM_BLOCK_BITS
         length = 1 << bits
         with self.source.block(f"for block{axis} in range(({size} + {length - 1}) >> {bits})"):
@@ -228,17 +242,20 @@ class LoopPrinter:
                 if is_index(accumulator) and accumulator.dtype.startswith("float"):
                     self.source.line(f"nan{accumulator.value} = False")
             self.look_ahead(loop, names, length)
-            bounds = f"first{axis}", f"min(first{axis} + {length}, {size})"
-            self.few_at_a_time(
-                loop,
-                bounds,
-                self.gathered_first(loop),
-                lambda begin, end: self._elements(loop, names, self.span(begin, end), (begin, end)),
-            )
+            self._parts(loop, names, (f"first{axis}", f"min(first{axis} + {length}, {size})"))
             self._take_sums([part for part in blocked if is_float_sum(part)], loop)
             for accumulator in blocked:
                 if is_index(accumulator):
                     self._take_block(accumulator, loop)
+
+    def _parts(self, loop: Loop, names: Names, bounds: tuple[str, str]) -> None:
+        """Print the loop over a block."""
+        self.few_at_a_time(
+            loop,
+            bounds,
+            self.gathered_first(loop),
+            lambda begin, end: self._elements(loop, names, self.span(begin, end), (begin, end)),
+        )
 
     def gathered_first(self, loop: Loop) -> Sequence[int]:
         """How many elements of a block are summed before others, the most first; none if it vectorises."""
@@ -288,11 +305,14 @@ class LoopPrinter:
             return
         uintp = self.source.use("uintp", types.uintp)
         remainder = self.source.use("remainder_loop", interleaving.remainder_loop)
-        self.source.line(f"begin{axis}, end{axis} = {', '.join(bounds)}")
-        self.source.line(f"whole{axis} = begin{axis} + (end{axis} - begin{axis} & -{lanes})")
-        with self.source.block(f"for {position} in range({uintp}(begin{axis}), {uintp}(whole{axis}))"):
-            self.block(loop.body, names, loop, flat=True)
-        with self.source.block(f"for {position} in range({uintp}(whole{axis}), {uintp}(end{axis}))"):
+        bound = self.scalars.kernel.axes[axis].bound
+        if bound is None or bound >= lanes:
+            self.source.line(f"begin{axis}, end{axis} = {', '.join(bounds)}")
+            self.source.line(f"whole{axis} = begin{axis} + (end{axis} - begin{axis} & -{lanes})")
+            with self.source.block(f"for {position} in range({uintp}(begin{axis}), {uintp}(whole{axis}))"):
+                self.block(loop.body, names, loop, flat=True)
+            places = f"range({uintp}(whole{axis}), {uintp}(end{axis}))"
+        with self.source.block(f"for {position} in {places}"):
             self.source.line(f"{remainder}()", "of whole vectors: in masks")
             self.block(loop.body, names, loop, flat=True)
 
@@ -352,7 +372,10 @@ class LoopPrinter:
 
     def _finish(self, accumulator: Accumulator, loop: Loop, flat: bool, names: Names) -> None:
         value = accumulator.value
-        if is_float_sum(accumulator):
+        if flat and self._is_one_block(loop):
+            if is_float_extremum(accumulator):
+                self._restore_nan(accumulator, f"v{value}")
+        elif is_float_sum(accumulator):
             corrected = self.source.use("corrected", views.corrected)
             text = f"v{value} = {corrected}(v{value}, error{value})"
             if flat and len(loop.axes) == 1:

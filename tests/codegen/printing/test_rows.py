@@ -7,7 +7,7 @@ import pytest
 from codegen.kernel_cases import check, group_of, op, variable
 from codegen.targets import HOST
 
-from esat.codegen import compile_kernel, lower, overwrite
+from esat.codegen import compile_kernel, lower, overwrite, print_kernel
 from esat.codegen.compile import compile_parallel_kernel
 from esat.graph import Variable
 from esat.ops.normalization import softmax
@@ -71,6 +71,25 @@ def test_many_rows_are_the_bits_of_each(name: str, dtype: str) -> None:
         for threads in (2, 3):
             for wanted, part in zip(expected, run(shared, outputs, values, threads), strict=True):
                 assert wanted.tobytes() == part.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", NAMES)
+def test_known_sizes_change_no_bit(name: str, dtype: str) -> None:
+    """Of an axis of a known size loops have fewer parts: no blocks, and no whole vectors where none fits."""
+    for columns in (2, 5, 7, 8, 15, 16, 31, 32, 256, 257):
+        values = np.random.default_rng(columns).normal(size=(40, columns)).astype(dtype)
+        results, texts = [], []
+        for size in (columns, None):
+            x = variable(dtype, None, size)
+            outputs = programs(x)[name]
+            kernel = lower(group_of(outputs, [x]))
+            results.append(run(compile_kernel(kernel, HOST), outputs, values))
+            texts.append(print_kernel(kernel, HOST))
+        for known, unknown in zip(*results, strict=True):
+            assert known.tobytes() == unknown.tobytes()
+        is_shorter = len(texts[0].splitlines()) < len(texts[1].splitlines())
+        assert is_shorter == (columns < 257 and name != "booleans and places")
 
 
 @pytest.mark.parametrize("name", NAMES)
