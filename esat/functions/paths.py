@@ -96,9 +96,14 @@ class RunTimeCheck:
         """Raise the error, where it is one of a call with some values of the inputs."""
         if not evaluate(self.holds(), dict(values)):
             return
-        shown = {text: self._shown(text, values) for text in self.texts}
-        made = _copied(self.error, lambda one: _replaced(one, shown))
+        made = _copied(self.error, lambda one: self._replaced(one, values))
         raise made.with_traceback(self.error.__traceback__)
+
+    def _replaced(self, part: Any, values: Mapping[Variable, Any]) -> Any:
+        for text in self.texts if isinstance(part, str) else ():
+            if text in part:
+                part = part.replace(text, self._shown(text, values))
+        return part
 
     def _shown(self, text: str, values: Mapping[Variable, Any]) -> str:
         variable, spec = self.texts[text]
@@ -112,14 +117,6 @@ def _copied(error: Exception, change: Callable[[Any], Any]) -> Exception:
     made.__dict__.update({name: change(one) for name, one in vars(error).items()})
     made.__cause__, made.__suppress_context__ = error.__cause__, error.__suppress_context__
     return made
-
-
-def _replaced(value: Any, shown: Mapping[str, str]) -> Any:
-    if not isinstance(value, str):
-        return value
-    for text, instead in shown.items():
-        value = value.replace(text, instead)
-    return value
 
 
 @record(frozen=True, eq=False)

@@ -15,15 +15,23 @@ from esat.errors import EsatError, GraphError, UserLine
 from esat.frontend.tracing.code.outside import Outside
 from esat.frontend.tracing.code.rebinding import Rebinder
 from esat.frontend.tracing.rolling.iterated import told_loops
-from esat.frontend.tracing.trace import NotChosen, Path, Trace, TracedInFull, tracing
+from esat.frontend.tracing.texts import require_known_text
+from esat.frontend.tracing.trace import (
+    NotChosen,
+    Path,
+    Trace,
+    TracedInFull,
+    tracing,
+)
 from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.conditions import NumberCondition
-from esat.frontend.tracing.values.convert import call_adapted
+from esat.frontend.tracing.values.convert import as_symbol, call_adapted
 from esat.frontend.tracing.values.layouts import KnownLayout, MemoryLayout, example_of, layout_key
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.functions.paths import Returned, merged_paths
 from esat.functions.traced_programs import Result, Settings, TracedFunction, leaf_structures
+from esat.graph.algorithms.traversal import inputs_of
 from esat.graph.tracing import Traced as Standing
 from esat.graph.tracing import adapting
 from esat.graph.types import TensorType
@@ -166,6 +174,7 @@ def trace_call(
         while True:
             try:
                 returned, checks, failed = merged_paths(settings.name, run, set(inputs.values()))
+                _refuse_lost(returned, failed, traces)
                 break
             except TracedInFull:
                 if not skips:
@@ -200,6 +209,8 @@ def _run(
         for instance in instances:
             bound.enter_context(rebinder.bound_methods(instance))
         returned = _returned(rebinder.called(function), arguments, keywords)
+    for value in static_values(flatten(returned, [])):
+        require_known_text(value)
     if rebinder.assigned():
         names = ", ".join(rebinder.assigned())
         raise GraphError(f"{name} assigns the global {names}, which a program cannot do; return it")
@@ -211,6 +222,16 @@ def _run(
             reason = "the caller would not see it, since a program returns new values"
             raise GraphError(f"{name} changes the {kind} {argument}: {reason}; change a copy, and return it")
     return Returned(returned, stands)
+
+
+def _refuse_lost(returned: Returned, failed: Variable | None, traces: Sequence[Trace]) -> None:
+    """Raise TracedInFull where something depends on a value that is not known after a loop."""
+    lost = set[Variable]().union(*(trace.lost for trace in traces))
+    if lost:
+        leaves = [*_leaves_of(returned.value)[1], *returned.stands]
+        held = [as_symbol(one) for one in leaves if isinstance(one, (TracedArray, TracedNumber))]
+        if not lost.isdisjoint(inputs_of([*held, *([] if failed is None else [failed])])):
+            raise TracedInFull
 
 
 def _leaves_of(value: Any) -> tuple[Structure, list[Any]]:

@@ -545,7 +545,9 @@ def test_arrays_made_from_known_numbers_are_known():
         for k in table:
             if k > 3:
                 total = total + int(k)
-        return x * total + np.float64(table.max()), np.linspace(0, 1, len(table))
+        edges = np.floor(np.linspace(1.0, 10.0, 3) * 1.7).astype(int)
+        rising = np.linspace(0, 1, edges[1] - edges[0])
+        return x * total + np.float64(table.max()), np.linspace(0, 1, len(table)), rising
 
     check(f, X)
 

@@ -74,6 +74,11 @@ class Filter(Base):
         out[1:] = self.memory
         return out
 
+    @padded.setter
+    def padded(self, values):
+        self.memory = np.zeros(len(values) - 1)
+        self.memory[:] = values[1:]
+
     @functools.cached_property
     def total(self):
         out = np.zeros(1)

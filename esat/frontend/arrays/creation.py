@@ -8,16 +8,18 @@ import numpy as np
 
 from esat.errors import DtypeError, ParameterError, ShapeError, describe
 from esat.frontend.arrays.shaping import broadcast_arrays
+from esat.graph.algorithms.evaluate import evaluate
+from esat.graph.algorithms.traversal import inputs_of
 from esat.graph.calls.callers import user_line
 from esat.graph.constants import constant
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import normalize_dtype
-from esat.graph.variables import Variable
+from esat.graph.variables import Constant, Variable
 from esat.ops.arrays.creation import alloc, arange, check_device, eye, tri
 from esat.ops.arrays.diagonal import diag
 from esat.ops.arrays.dimshuffle import dimshuffle
-from esat.ops.arrays.shape import as_size, known_size, size_of
+from esat.ops.arrays.shape import as_size, size_of
 from esat.ops.arrays.view import flatten, moveaxis
 from esat.ops.cast import cast
 from esat.ops.inference.promotion import common_dtype, is_weak
@@ -150,7 +152,9 @@ def _spaced(name: str, start: Any, stop: Any, num: int, endpoint: bool) -> tuple
     """Numbers at equal distances along a new first axis, and their distance, NaN where there is none."""
     given = num
     if isinstance(num, Variable):
-        num = known_size(as_size(name, num))
+        size = as_size(name, num)
+        is_known = all(isinstance(one, Constant) for one in inputs_of([size]))
+        num = int(evaluate(size)) if is_known else None
     if not isinstance(num, (int, np.integer)):
         reason = "the number of steps is an integer that is known, not one that is computed of arrays"
         raise DtypeError(describe(name, [f"num={given}"], reason, user_line()))

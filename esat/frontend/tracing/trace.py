@@ -152,6 +152,8 @@ class Path:
         In the order in which the function came to them.
     texts
         What stands for values in texts -> the value and how it is written.
+    written
+        The same, and what stood in texts of loops that nothing but printing can come to see.
     batching
         Whether a function of one element of a batch is traced, which decides nothing for all of them.
     lines
@@ -173,6 +175,7 @@ class Path:
     decisions: list[PathDecision] = field(default_factory=list)
     checks: list[ErrorCheck] = field(default_factory=list)
     texts: dict[str, tuple[Variable, str]] = field(default_factory=dict)
+    written: dict[str, Variable] = field(default_factory=dict)
     batching: bool = False
     lines: set[UserLine | None] = field(default_factory=set)
     breaks: frozenset[int] = frozenset()
@@ -201,6 +204,12 @@ class Path:
     def point(self) -> tuple[int, int, int]:
         """Where the function is."""
         return len(self.decisions), len(self.checks), len(self.texts)
+
+    def drop_texts(self, begin: tuple[int, int, int]) -> None:
+        """Let texts since some point count as printed where no check has been stated that could show them."""
+        if len(self.checks) == begin[1]:
+            for text in list(self.texts)[begin[2] :]:
+                del self.texts[text]
 
 
 @contextmanager
@@ -271,6 +280,8 @@ class Trace:
     loops
         Loops of the function that have ended: the line, how many iterations there were, and why they were not
         rolled up into one op, or None.
+    lost
+        What stands for values of a loop that are known only where it has more than one step.
     mixed
         Scalars that are of one type after one branch and of another after the other -> where, and the types.
     """
@@ -295,7 +306,14 @@ class Trace:
     within: int = 0
     unchosen: Mapping[UserLine, str] = field(default_factory=dict)
     loops: list[tuple[UserLine | None, int, str | None]] = field(default_factory=list)
+    lost: set[Variable] = field(default_factory=set)
     mixed: dict[Variable, tuple[UserLine, tuple[Any, Any]]] = field(default_factory=dict)
+
+    def lose(self, value: Variable) -> Variable:
+        """What stands for a value that nothing may be done with any more, or the function is traced anew."""
+        stand = Variable(value.type)
+        self.lost.add(stand)
+        return stand
 
 
 _current = Scoped[Trace]("trace")
@@ -466,17 +484,6 @@ def require_no_skip(variable: Variable) -> None:
     trace = current_trace()
     if trace is not None and trace.skipping and not trace.skipping.isdisjoint(inputs_of([variable])):
         raise TracedInFull
-
-
-def written(variable: Variable, spec: str, shown: str) -> str:
-    """What stands in texts for a value that only a call can know: errors show the value."""
-    require_no_skip(variable)
-    trace = current_trace()
-    if trace is None or trace.path is None:
-        return shown
-    text = f"<value {len(trace.path.texts)} of {trace.name}>"
-    trace.path.texts[text] = variable, spec
-    return text
 
 
 def not_known(variable: Variable, asked: str, advice: str) -> TracingError:

@@ -196,7 +196,7 @@ def test_errors_are_raised_where_python_raises_them():
         summed(10 * np.ones(30))
 
 
-def test_what_does_not_leave_a_loop_is_refused():
+def test_steps_that_count_and_that_may_fail_are_left():
     def counted(x):
         count = 0
         for _ in range(30):
@@ -214,5 +214,20 @@ def test_what_does_not_leave_a_loop_is_refused():
         return x
 
     for function, *arguments in ((counted, np.float64(1.0)), (solved, POSITIVE, np.ones(5))):
-        with pytest.raises(TracingError, match=r"esat\.while_loop"):
-            esat.jit(function)(*arguments)
+        found, wanted = esat.jit(function)(*arguments), function(*arguments)
+        for one, other in zip(np.atleast_1d(found), np.atleast_1d(wanted), strict=True):
+            np.testing.assert_allclose(one, other)
+
+
+def test_what_does_not_leave_a_loop_is_refused():
+    def collected(x):
+        found = []
+        for _ in range(30):
+            x = np.cos(x)
+            found.append(x)
+            if abs(x - np.cos(x)) < 1e-3:
+                break
+        return found
+
+    with pytest.raises(TracingError, match=r"esat\.while_loop"):
+        esat.jit(collected)(np.float64(1.0))

@@ -56,6 +56,18 @@ def local_class(x):
     return Local().set()
 
 
+def _with_padded(x):
+    made = helpers.Filter(len(x))
+    made.padded = np.concatenate((x[:1], x))
+    return made.memory * 2
+
+
+def _with_pair(x):
+    made, other = helpers.Filter(len(x)), helpers.Filter(len(x))
+    made.padded, (other.gain, other.padded) = np.zeros(len(x) + 1), (3.0, np.concatenate((x[:1], x)))
+    return other.memory * other.gain + made.memory
+
+
 def imported_within(x):
     import math as m
 
@@ -96,6 +108,8 @@ PROGRAMS = {
     "an object": lambda x: FILTER(x) + 0.0,
     "a bound method": FILTER,
     "a property": lambda x: helpers.Filter.of(x).padded,
+    "a property that takes values": _with_padded,
+    "a property among other targets": _with_pair,
     "a cached property": lambda x: helpers.Filter.of(x).total,
     "slots": lambda x: helpers.Slotted(x).value,
     "a dict": lambda x: TABLE["shift"](x) + 0.0,

@@ -21,7 +21,8 @@ which does what the ``if`` does where its condition is known. ``a and b`` in the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 
 OWN_NAMES = "__esat_"
 """How names begin that a user's code is given."""
@@ -39,9 +40,28 @@ _LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Dele
 
 
 def raised_by(node: ast.If) -> ast.Raise | None:
-    """The ``raise`` that is all that an ``if`` does."""
-    raised = node.body[0] if len(node.body) == 1 and not node.orelse else None
-    return raised if isinstance(raised, ast.Raise) and raised.exc is not None else None
+    """The ``raise`` that is all that an ``if`` does where its condition holds; values that it puts into names
+    stand in their places."""
+    *assigned, raised = node.body
+    if not isinstance(raised, ast.Raise) or raised.exc is None:
+        return None
+    values: dict[str, ast.expr] = {}
+    for one in assigned:
+        target = one.targets[0] if isinstance(one, ast.Assign) else None
+        if not isinstance(one, ast.Assign) or len(one.targets) > 1 or not isinstance(target, ast.Name):
+            return None
+        values[target.id] = _InPlace(values).visit(deepcopy(one.value))
+    return _InPlace(values).visit(deepcopy(raised)) if values else raised
+
+
+class _InPlace(ast.NodeTransformer):
+    """Expressions in place of names."""
+
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return deepcopy(self._values.get(node.id, node))
 
 
 def may_choose(node: ast.If, named: frozenset[str]) -> bool:
@@ -62,7 +82,7 @@ def may_choose(node: ast.If, named: frozenset[str]) -> bool:
 
 def _leaves(node: ast.AST, in_loop: bool) -> bool:
     if isinstance(node, ast.If) and raised_by(node) is not None:
-        return any(_leaves(part, in_loop) for part in ast.walk(node.test))
+        return any(_leaves(part, in_loop) for part in (*ast.walk(node.test), *node.orelse))
     if isinstance(node, _LEAVING) or (isinstance(node, (ast.Break, ast.Continue)) and not in_loop):
         return True
     if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
@@ -104,11 +124,19 @@ def globals_of(node: ast.AST) -> frozenset[str]:
 
 
 def without_continue(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """A loop's body in which what follows ``if c: continue`` is the other branch."""
+    """A loop's body in which what follows ``if c: continue`` is the other branch, and the other branch of
+    ``if c: break`` and ``if c: raise`` is what follows."""
     for place, node in enumerate(body):
         if not isinstance(node, ast.If):
             continue
         rest = list(body[place + 1 :])
+        if node.orelse and (isinstance(node.body[-1], ast.Break) or raised_by(node) is not None):
+            left = ast.copy_location(ast.If(node.test, node.body, []), node)
+            return [*body[:place], left, *without_continue([*node.orelse, *rest])]
+        if node.orelse and isinstance(node.orelse[-1], ast.Break):
+            test = ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test)
+            left = ast.copy_location(ast.If(test, node.orelse, []), node)
+            return [*body[:place], left, *without_continue([*node.body, *rest])]
         sides = [node.body, node.orelse]
         ends = [bool(side) and isinstance(side[-1], ast.Continue) for side in sides]
         if not any(ends):

@@ -49,6 +49,7 @@ from esat.frontend.tracing.code.sources import (
     OPERATION,
     READ,
     SLICE,
+    STORE,
     asking,
 )
 from esat.frontend.tracing.code.user_objects import UserObjects
@@ -56,6 +57,7 @@ from esat.frontend.tracing.raising import PendingErrors
 from esat.frontend.tracing.rolling.branches import Operands, branches, opposite
 from esat.frontend.tracing.rolling.ended_loop import EndedLoop
 from esat.frontend.tracing.rolling.iterated import LOOPED, rolled
+from esat.frontend.tracing.rolling.loop_state import is_librarys
 from esat.frontend.tracing.rolling.program_state import UNBOUND as UNBOUND_NAME
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import holds_traced, holds_unknown
@@ -67,7 +69,13 @@ _CALLING = (map, filter, functools.reduce, functools.partial)
 
 
 class _Globals(dict[str, Any]):
-    """The globals of a function, each exchanged as it is read."""
+    """The globals of a function, each exchanged as it is read.
+
+    Attributes
+    ----------
+    library_reads
+        How often functions of the trace have read what belongs to a library that may keep state.
+    """
 
     def __init__(self, original: dict[str, Any], rebinder: Rebinder) -> None:
         super().__init__()
@@ -76,8 +84,14 @@ class _Globals(dict[str, Any]):
         dict.__setitem__(self, "__builtins__", rebinder.builtins)
         dict.__setitem__(self, "__name__", original.get("__name__"))
 
+    @property
+    def library_reads(self) -> int:
+        return self.rebinder.library_reads
+
     def __getitem__(self, name: str) -> Any:
-        return self.rebinder.exchanged(self.original[name], name)
+        value = self.original[name]
+        self.rebinder.library_reads += is_librarys(value)
+        return self.rebinder.exchanged(value, name)
 
     def __contains__(self, name: object) -> bool:
         return name in self.original
@@ -102,6 +116,7 @@ class Rebinder:
 
     def __init__(self, outside: Outside) -> None:
         self.outside = outside
+        self.library_reads = 0
         self._functions: dict[int, tuple[Any, Any]] = {}
         self._globals: dict[int, _Globals] = {}
         self._objects = objects = UserObjects(self._own)
@@ -109,7 +124,8 @@ class Rebinder:
         errors = PendingErrors()
         self.builtins = {
             **vars(builtins), **NAMED_BUILTINS,
-            "__import__": self._import, CALLED: self.called, READ: objects.read, ITEM: objects.item,
+            "__import__": self._import, CALLED: self.called, READ: objects.read, STORE: objects.store,
+            ITEM: objects.item,
             OPERATION: objects.operation, ITERATED: self.iterated, SLICE: slice,
             MAY_FAIL: errors.may_fail, FAILS: errors.fails,
             BRANCHES: branches, OPERANDS: Operands, OPPOSITE: opposite, UNBOUND: UNBOUND_NAME,

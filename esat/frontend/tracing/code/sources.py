@@ -1,11 +1,11 @@
 """A user's code in which what is called, and what objects do by operators, is asked for by a function first.
 
 Names of a function can be exchanged by giving it other globals. What it reaches by attributes, in containers
-or as results of calls cannot; so the text of the function is compiled anew, with ``CALLED(f)(x)`` in place of
-``f(x)``, ``READ(x, "name")`` in place of ``x.name``, ``ITEM(x, i)`` in place of ``x[i]``, and in the same way
-for operators and loops, behind which may be methods of a user's. Lines and columns stay, and the user's
-module is not touched. Where the text is not there, as of code that is typed into ``python -c``, code stays as
-it is.
+or as results of calls cannot; so the text of the function is compiled anew, with ``CALLED(f)(x)`` in place
+of ``f(x)``, ``READ(x, "name")`` in place of ``x.name``, ``STORE(value, x, "name")`` where that is assigned
+to, ``ITEM(x, i)`` in place of ``x[i]``, and in the same way for operators and loops, behind which may be
+methods of a user's. Lines and columns stay, and the user's module is not touched. Where the text is not
+there, as of code that is typed into ``python -c``, code stays as it is.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from esat.frontend.tracing.code.branching import (
 
 CALLED = "__esat_called__"
 READ = "__esat_read__"
+STORE = "__esat_store__"
 ITEM = "__esat_item__"
 SLICE = "__esat_slice__"
 MAY_FAIL = "__esat_may_fail__"
@@ -146,10 +147,15 @@ class _Asking(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
-        is_mangled = node.attr.startswith("__") and not node.attr.endswith("__")
-        if not isinstance(node.ctx, ast.Load) or is_mangled:
+        if not isinstance(node.ctx, ast.Load) or _is_mangled(node.attr):
             return node
         return call(READ, node, [node.value, ast.copy_location(ast.Constant(node.attr), node)])
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        stores: list[ast.stmt] = []
+        node.targets = [_stored(one, stores) for one in node.targets]
+        return [node, *stores] if stores else node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -202,7 +208,7 @@ class _Asking(ast.NodeTransformer):
             node.test = condition(node.test, self._in_loop)
         self.generic_visit(node)
         if raised is not None:
-            return _checked(node, node.test, True, raised)
+            return [_checked(node, node.test, True, raised), *node.orelse]
         if loop is not None:
             return leaving_statements(node, node.test, names, self._in_loop, loop)
         return chosen_statements(node, node.test, names, self._in_loop) if is_chosen else node
@@ -249,6 +255,24 @@ def _checked(node: ast.stmt, test: ast.expr, wanted: bool, raised: ast.Raise) ->
     made: ast.stmt = ast.If(asked, [ast.Try([raised], [handler], [], [])], [])
     placed(ast.copy_location(made, node), raised)
     return made
+
+
+def _stored(target: ast.expr, stores: list[ast.stmt]) -> ast.expr:
+    """A target with names in place of attributes, which statements then assign to."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        target.elts = [_stored(one, stores) for one in target.elts]
+    if not isinstance(target, ast.Attribute) or _is_mangled(target.attr):
+        return target
+    token = f"__esat_stored_{target.lineno}_{target.col_offset}__"
+    arguments: list[ast.expr] = [ast.Name(token, ast.Load()), target.value, ast.Constant(target.attr)]
+    store: ast.stmt = ast.Expr(call(STORE, target, arguments))
+    stores += [ast.copy_location(store, target), placed(ast.Delete([ast.Name(token, ast.Del())]), target)]  # type: ignore[list-item]
+    return ast.copy_location(ast.Name(token, ast.Store()), target)
+
+
+def _is_mangled(name: str) -> bool:
+    """Whether a class has an attribute of its own under another name."""
+    return name.startswith("__") and not name.endswith("__")
 
 
 def _as_call(node: ast.Slice) -> ast.expr:

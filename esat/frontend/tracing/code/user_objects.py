@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from esat.frontend.tracing.code.builtin_functions import element_of
+from esat.frontend.tracing.texts import require_known_text
 from esat.frontend.tracing.values.arrays import TracedArray
-from esat.frontend.tracing.values.convert import holds_unknown
+from esat.frontend.tracing.values.convert import holds_traced, holds_unknown
+from esat.frontend.tracing.values.numbers import TracedNumber
 
 _COMPARED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 _PLAIN: dict[str, Callable[..., Any]] = {
@@ -57,9 +60,19 @@ class UserObjects:
         getter = self._properties[key]
         return getattr(owner, name) if getter is None else getter(owner)
 
+    def store(self, value: Any, owner: Any, name: str) -> None:
+        """Assign to an attribute, which a user's property may take."""
+        found = _found(type(owner), name)
+        setter = self._exchanged(found.fset) if type(found) is property else None
+        if setter is None:
+            setattr(owner, name, value)
+        else:
+            setter(owner, value)
+
     def item(self, owner: Any, index: Any) -> Any:
         """An element of a value, which may be one of a list whose place only a call knows."""
         kind = type(owner)
+        require_known_text(index)
         if kind is list or kind is tuple:
             return element_of(owner, index)
         if kind is np.ndarray and holds_unknown(index):
@@ -75,6 +88,8 @@ class UserObjects:
     def operation(self, name: str, *operands: Any) -> Any:
         """What an operator gives."""
         left = operands[0]
+        if type(left) is str:
+            return _operation_on_text(name, *operands)
         own = self.method(type(left), f"__{name}__")
         if len(operands) == 1:
             return _PLAIN[name](left) if own is None else own(left)
@@ -99,6 +114,46 @@ class UserObjects:
 
 
 _IN_PLACE = frozenset(name for name in _PLAIN if name.startswith("i") and name != "invert")
+
+
+_CONVERSION = re.compile(r"%([-+ 0#]*)(\d*)(\.\d+)?([a-zA-Z%])")
+
+
+def _operation_on_text(name: str, left: str, *rest: Any) -> Any:
+    """An operator whose first operand is a text, in which values may be written that only a call can know."""
+    if name in _COMPARED:
+        for one in (left, *rest):
+            require_known_text(one)
+    if name == "mod" and holds_traced(rest):
+        values = rest[0] if type(rest[0]) is tuple else rest
+        if len(values) == sum(one[-1] != "%" for one in _CONVERSION.findall(left)) and "%(" not in left:
+            return _formatted(left, values)
+    return _PLAIN[name](left, *rest)
+
+
+def _formatted(text: str, values: Sequence[Any]) -> str:
+    """``text % values``, with values that are traced."""
+    given = iter(values)
+
+    def one(match: re.Match[str]) -> str:
+        flags, width, digits, kind = match.groups()
+        if kind == "%":
+            return "%"
+        value = next(given)
+        if not holds_traced(value):
+            return match[0] % (value,)
+        if kind in "diu":
+            is_float = (value.kind if type(value) is TracedNumber else value.dtype.kind) in (float, "f")
+            value, digits = (np.trunc(value) + 0.0 if is_float else value), ".0" if is_float else ""
+            kind = "f" if is_float else "d"
+        align = "<" if "-" in flags else ">"
+        sign = next((flag for flag in "+ " if flag in flags), "")
+        is_filled = "0" in flags and align == ">" and kind not in "rsa"
+        align = "" if is_filled or not width else align
+        kind = "" if kind in "rsa" else kind
+        return format(value, f"{align}{sign}{'0' * is_filled}{width}{digits}{kind}")
+
+    return _CONVERSION.sub(one, text)
 
 
 def _found(kind: type, name: str) -> Any:

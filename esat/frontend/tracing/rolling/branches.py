@@ -343,7 +343,7 @@ def _refuse_if_reached(line: UserLine, array: TracedArray) -> None:
     while frame is not None and frame.f_globals.get("__name__") != CALLS_TRACED:
         if is_users_file(frame.f_code.co_filename):
             try:
-                seen: Iterable[Any] = LoopState(frame, names_in(frame), None).traced.values()
+                seen: Iterable[Any] = LoopState(frame, names_in(frame), None, True).traced.values()
             except UnseenStateError:
                 seen = [array]
             if any(type(one) is TracedArray and one.root is array for one in seen):

@@ -21,7 +21,8 @@ from esat.frontend.tracing.rolling.branches import both, is_value, may_share, un
 from esat.frontend.tracing.rolling.iterated import FEWEST_STEPS, rolled
 from esat.frontend.tracing.rolling.loop_state import UnseenStateError
 from esat.frontend.tracing.rolling.program_state import UNBOUND, Place, ProgramState, as_now
-from esat.frontend.tracing.trace import NotChosen, current_trace
+from esat.frontend.tracing.rolling.skipping import MOST_TRACED
+from esat.frontend.tracing.trace import ErrorCheck, NotChosen, TracedInFull, current_trace
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import as_symbol
 from esat.frontend.tracing.values.merging import Merge, NoChoiceError, differing, is_cheap, paired
@@ -35,6 +36,8 @@ from esat.ops.loops.parts import LoopParts
 
 MOST_KNOWN = 3
 """Steps, the first ones, in which the condition of a `break` may be known: it depends on nothing yet."""
+MOST_ASKED = 2 * MOST_TRACED
+"""Steps of a ``for`` that values may end, before it is traced as one op where they cannot be left out."""
 _OTHER = "a step leaves values of other dtypes or shapes than it takes"
 
 
@@ -94,10 +97,11 @@ class EndedLoop:
         self._values: dict[str, Any] = {}
         self._carries: list[_Carry] = []
         self._exits: list[tuple[Variable, dict[Place, Any]]] = []
+        self._checked: list[int] = []
         self._following: list[Variable] = []
         self._control = as_variable(np.bool_(True))
         self._count: tuple[Variable, range, int] | None = None
-        self._looked = 0
+        self._looked = self._asked = 0
 
     @property
     def values(self) -> list[Any]:
@@ -149,8 +153,10 @@ class EndedLoop:
     def iterated(self, values: Any, target: str | None) -> Iterable[Any]:
         """What a ``for`` goes through."""
         trace = self._trace
-        is_within = trace is not None and trace.path is not None and (trace.within or trace.path.choices)
-        if not is_within or trace is None or self._line in trace.unchosen or type(values) is not range:
+        is_asked = trace is not None and trace.path is not None and (
+            trace.within or trace.path.choices or not trace.may_end
+        )  # fmt: skip
+        if not is_asked or trace is None or self._line in trace.unchosen or type(values) is not range:
             return rolled(values, target)  # type: ignore[no-any-return]
         return self._steps(values) if len(values) >= FEWEST_STEPS else rolled(values, target)
 
@@ -178,16 +184,23 @@ class EndedLoop:
 
     def exits(self, condition: Any) -> bool:
         """Whether a ``break`` at a condition is one of the op's."""
-        if self._stage == "plain" and self._state is not None and self._trace is not None:
-            if unknown_of(condition, self._trace, True) is None:
+        trace = self._trace
+        if self._stage == "plain" and trace is not None and (self._state is not None or trace.may_end):
+            if unknown_of(condition, trace, True) is None:
                 return False
-            self._probe()
+            if self._state is not None:
+                self._probe()
+            elif self._target is not None and trace.path is not None:
+                self._asked += 1
+                if self._asked > MOST_ASKED:  # its steps do not tell what further ones do
+                    raise TracedInFull
         return self._stage in ("probed", "traced")
 
     def leave(self, condition: Variable) -> None:
         """Note that the loop is left now if a condition holds."""
         try:
             self._exits.append((condition, self._taken()))
+            self._checked.append(len(self._trace.path.checks))  # type: ignore[union-attr]
         except UnseenStateError as error:
             self._refuse(str(error))
 
@@ -233,6 +246,7 @@ class EndedLoop:
         del path.checks[self._checks :]  # type: ignore[union-attr]
         ends = [after, *(values for _, values in self._exits)]
         self._exits.clear()
+        self._checked.clear()
         before = self._state.at_first
         self._values = dict(self._state.before)
         for place in dict.fromkeys(one for end in ends for one in end):
@@ -331,12 +345,7 @@ class EndedLoop:
     def _build(self, unknown: Variable | None) -> None:
         """Have the results of the op stand for what the loop has changed."""
         path = self._trace.path  # type: ignore[union-attr]
-        if len(path.checks) != self._checks:  # type: ignore[union-attr]
-            self._refuse("a step raises errors by values")
-        goes_on = unknown
-        for condition, _ in reversed(self._exits):
-            stays = op_named("invert")(condition)
-            goes_on = stays if goes_on is None else both(stays, goes_on)
+        goes_on, raised = self._goes_on(unknown, path.checks[self._checks :])  # type: ignore[union-attr]
         carries = {carry.symbol: carry.first for carry in self._carries}
         following, steps = list(self._following), None
         if self._count is not None:
@@ -344,16 +353,64 @@ class EndedLoop:
             steps = len(values) - first
             carries[number] = as_variable(np.int64(first))
             following.append(op_named("add")(number, 1))
-        assert goes_on is not None
+        # Each error is one of the last step, if it is one, since that ends the loop: it is raised afterwards.
+        failed = [Variable(TensorType("bool", shape=())) for _ in raised]
+        carries.update(dict.fromkeys(failed, as_variable(np.bool_(False))))
+        following += raised
+        texts = self._texts_of(path.checks[self._checks :])  # type: ignore[union-attr]
+        carries.update((stand, as_variable(np.zeros(shape, stand.dtype))) for stand, shape in texts.values())
+        following += [path.texts[text][0] for text in texts]  # type: ignore[union-attr]
         try:
             parts = LoopParts(self._control, carries, following, goes_on=goes_on, max_steps=steps)
             parts.close()
             made = parts.node().outputs
         except EsatError as error:
             self._refuse(str(error).splitlines()[0])
+        results = dict(zip(carries, made, strict=False))
+        for check, flag in zip(path.checks[self._checks :], failed, strict=True):  # type: ignore[union-attr]
+            check.condition = results[flag]
+        for text, (stand, _) in texts.items():
+            path.texts[text] = results[stand], path.texts[text][1]  # type: ignore[union-attr]
         self._finish(made)
 
+    def _texts_of(self, checks: Sequence[ErrorCheck]) -> dict[str, tuple[Variable, tuple[int, ...]]]:
+        """What stands in messages for values of a step -> what stands for the last one, and its shape."""
+        found: dict[str, tuple[Variable, tuple[int, ...]]] = {}
+        for text, (value, _) in self._trace.path.texts.items():  # type: ignore[union-attr]
+            if any(text in str(one.error) for one in checks):
+                shape = value.tensor_type.shape
+                if None in shape:
+                    self._refuse("an error shows an array of a size that is not known")
+                found[text] = Variable(value.type), shape  # type: ignore[assignment]
+        return found
+
+    def _goes_on(
+        self, unknown: Variable | None, checks: Sequence[ErrorCheck]
+    ) -> tuple[Variable, list[Variable]]:
+        """Whether there is a further step after one, and which errors that one raises.
+
+        Each ``break`` and each check counts where none before it has ended the step.
+        """
+        if checks and self._trace.within:  # type: ignore[union-attr]
+            self._refuse("a step raises errors by values, within another loop")
+        ends = [(place, 0, left) for (left, _), place in zip(self._exits, self._checked, strict=True)]
+        ends += [(place, 1, check.condition) for place, check in enumerate(checks, self._checks)]  # type: ignore[misc]
+        goes_on: Variable | None = None
+        raised: list[Variable] = []
+        for _, is_check, condition in sorted(ends, key=lambda one: one[:2]):
+            ended = condition if goes_on is None else both(goes_on, condition)
+            stays = op_named("invert")(ended)
+            goes_on = stays if goes_on is None else op_named("bitwise_and")(goes_on, stays)
+            if is_check:
+                raised.append(ended)
+        if goes_on is not None and unknown is not None:
+            goes_on = both(goes_on, unknown)
+        found = goes_on if goes_on is not None else unknown
+        assert found is not None
+        return found, raised
+
     def _finish(self, made: Sequence[Variable]) -> None:
+        self._values = dict(self._state.before)  # a name may have been assigned what it stood for
         found = [carry.made(result) for carry, result in zip(self._carries, made, strict=False)]
         for carry, value in zip(self._carries, found, strict=True):
             self._put(carry, value)
@@ -367,7 +424,7 @@ class EndedLoop:
         self._trace.path.choices.pop()  # type: ignore[union-attr]
         self._stage, self.is_put = "done", True
         self._state = None
-        self._carries, self._exits, self._following = [], [], []
+        self._carries, self._exits, self._checked, self._following = [], [], [], []
 
 
 def _nothing_like(value: Any) -> Any:

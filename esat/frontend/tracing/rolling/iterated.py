@@ -165,7 +165,8 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
             finally:
                 trace.within -= 1
         nodes.append(own)
-        if path is not None:
+        if path is not None and begin is not None:
+            path.drop_texts(begin)
             decided.append(len(path.decisions if path.of_step is None else path.of_step))
     if watch is not None and settled:
         further = _deciding if decides else _skipping
@@ -228,6 +229,7 @@ def _deciding(
     leaves = begin[0] in path.breaks and path.forced[begin[0]][0]
     with watching_nodes() as own:
         yield TracedNumber(number, int)
+    path.drop_texts(begin)
     watch.look(sys._getframe(2))
     if not watch.settles(TRACED - 1) or len(path.of_step) != 1 or path.point() != begin:
         raise TracedInFull
@@ -250,6 +252,7 @@ def _deciding(
         try:
             yield TracedNumber(last, int)
         except GeneratorExit:
+            path.drop_texts(begin)
             path.of_step, path.leaves = None, False
             _look_again()
             loop = LeftLoop(nodes, own, list(ending), trace, (number, last), values, moved)
@@ -287,6 +290,8 @@ def _skipping(
     begin = None if path is None else path.point()
     with watching_nodes() as own:
         yield TracedNumber(number, int)
+    if path is not None and begin is not None:
+        path.drop_texts(begin)
     watch.look(sys._getframe(2))
     if not watch.settles(TRACED - 1) or (path is not None and path.point() != begin):
         raise TracedInFull

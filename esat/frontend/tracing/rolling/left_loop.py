@@ -51,6 +51,7 @@ class LeftLoop:
         self._nodes, self._own, self._ending = nodes, own, ending
         self._number, self._last = numbers
         self._values, self._moved = values, moved
+        self._trace = trace
         self._live = [one for one in (reference() for reference in trace.live) if one is not None]
 
     def exchanged(self, condition: Variable) -> Variable:
@@ -85,19 +86,27 @@ class LeftLoop:
         iterations = Iterations(kept[:-1])
         skipped = Skipped(iterations, kept[-1], self._number, self._values)
         after = set(own[len(ending) :])
-        if any(node in after and may_raise(node, skipped.of_number) for node in kept[-1]):
-            raise NotEqualError("what comes after the end of a step may raise an error")
+        raising = {
+            place
+            for place, node in enumerate(kept[-1])
+            if node in after and may_raise(node, skipped.of_number)
+        }
         wanted = {
             value: (same[value], 0) if value in same else (value, back[value])
             for value in held
             if value is not None and same.get(value, value) not in skipped.of_number
         }
-        found, count, left = RolledLoop(iterations).left(condition, wanted)
+        lost = {value for value, place in wanted.items() if not _is_known_at_first(iterations, *place)}
+        wanted = {value: place for value, place in wanted.items() if value not in lost}
+        found, count, left = RolledLoop(iterations).left(condition, wanted, raising)
         steps = op_named("mul")(op_named("sub")(count, 1), self._values.step)
         at = op_named("add")(steps, self._values.start)
         for one in self._live:
             value = held_by(one)
-            if value is not None and value in held:
+            if value in lost:
+                # Nothing stands for it where the loop is left in its first step: no name is bound to it then.
+                one.exchange(self._trace.lose(value))
+            elif value is not None and value in held:
                 one.exchange(found[value] if value in found else clone([value], {self._last: at})[0][0])
         for one in self._live:
             if type(one) is TracedArray:
@@ -105,6 +114,12 @@ class LeftLoop:
                     raise NotEqualError("a part of an array moves on")
                 one.look_again()
         return left
+
+
+def _is_known_at_first(iterations: Iterations, value: Variable, back: int) -> bool:
+    """Whether a value so many steps before the last one is known where that is the first one."""
+    found = iterations.place(value)
+    return found is not None and all((found[1], one) in iterations.initial for one in range(1, back + 1))
 
 
 def may_raise(node: Apply, of_number: set[Variable]) -> bool:

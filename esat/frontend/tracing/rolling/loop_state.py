@@ -2,6 +2,10 @@
 
 An iteration does what its state and its number say. Where no state changes from one to the next but traced
 values, all further ones do what one of them does for a number that nobody has asked for.
+
+Code reaches attributes by their names, so that those count which are named in code that is reached itself:
+a method that plots does not hide what the loops of the others do. What belongs to a library is not looked
+into; it counts how often the code has referred to it.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +42,12 @@ _STATELESS = frozenset(
 _OUTWARD = frozenset({"__import__", "compile", "eval", "exec", "globals", "input", "open", "vars"})
 """Functions of Python's that reach what is no object of the code's."""
 
+_ANY_ATTRIBUTE = frozenset(
+    {"__dict__", "__getattribute__", "asdict", "astuple", "attrgetter", "delattr", "getattr",
+     "getattr_static", "getmembers", "methodcaller", "setattr", "vars"}
+)  # fmt: skip
+"""Names of what reaches attributes whose names do not stand in code."""
+
 _CONTAINERS = (list, tuple, dict, set, frozenset, slice)
 _CODE = (types.FunctionType, types.MethodType, functools.partial, property, staticmethod, classmethod)
 
@@ -62,6 +72,8 @@ class LoopState:
         Its names, and what they stand for.
     before
         The state of the iteration before; None at first.
+    whole
+        Whether all attributes count, whatever their names are.
 
     Attributes
     ----------
@@ -78,15 +90,22 @@ class LoopState:
         Where not all of it can be seen.
     """
 
-    def __init__(self, frame: types.FrameType, names: Mapping[str, Any], before: LoopState | None) -> None:
+    def __init__(
+        self, frame: types.FrameType, names: Mapping[str, Any], before: LoopState | None, whole: bool = False
+    ) -> None:
         self.traced: dict[int, Any] = {}
         self._before = {} if before is None else before.traced  # whose identities are no others' so long
         self._known = {one: place for place, one in enumerate(self._before)}
         self._numbers: dict[int, int] = {}
         self.objects: list[Any] = []
+        self._asked: set[str] = set()
+        self._any = whole
+        self._holders: list[tuple[Mapping[str, Any], set[str]]] = []
         self.seen = (
             tuple((name, self._of(value)) for name, value in sorted(names.items())),
             self._globals(frame.f_code, frame.f_globals),
+            tuple(self._attributes()),
+            getattr(frame.f_globals, "library_reads", 0),
         )
 
     @property
@@ -98,10 +117,30 @@ class LoopState:
     def _globals(self, code: types.CodeType, names: Any) -> Any:
         original = getattr(names, "original", names)
         looked_up = dict.fromkeys(_names_of(code))
+        self._asked.update(looked_up, _texts_of(code))  # READ(x, "name") stands for x.name in exchanged code
+        self._any = self._any or not _ANY_ATTRIBUTE.isdisjoint(looked_up)
         read = [name for name in looked_up if name in original]
         if any(name in _OUTWARD and name not in original for name in looked_up):
             raise UnseenStateError
-        return tuple((name, self._of(original[name])) for name in read)
+        values = ((name, original[name]) for name in read)
+        return tuple((name, id(one) if is_librarys(one) else self._of(one)) for name, one in values)
+
+    def _named(self, values: Mapping[str, Any]) -> Any:
+        """Attributes, which are looked at where code names them."""
+        self._holders.append((values, set()))
+        return tuple(values)
+
+    def _attributes(self) -> Iterator[Any]:
+        """All that code names. What is looked at may be code, which names further ones."""
+        is_new = True
+        while is_new:
+            is_new = False
+            for place, (values, known) in enumerate(self._holders):
+                for name in [one for one in values if one not in known]:
+                    if self._any or name in self._asked or name.startswith("__"):
+                        is_new = True
+                        known.add(name)
+                        yield place, name, self._of(values[name])
 
     def _of(self, value: Any) -> Any:
         kind = type(value)
@@ -144,7 +183,10 @@ class LoopState:
                 raise UnseenStateError
             return id(value), value.dtype.str, value.shape, value.tobytes()
         if isinstance(value, types.ModuleType) and not _is_stateless(value.__name__):
-            raise UnseenStateError
+            if not is_users_file(getattr(value, "__file__", None) or ""):
+                raise UnseenStateError
+            own = {name: one for name, one in vars(value).items() if not name.startswith("__")}
+            return id(value), self._named(own)
         if isinstance(value, type):
             return self._of_class(value)
         if kind is types.BuiltinFunctionType:
@@ -152,7 +194,8 @@ class LoopState:
         if isinstance(value, Variable | types.ModuleType) or kind in _FIXED:
             return id(value)
         if all(base is object or _is_plain_class(base) for base in kind.__mro__):
-            return id(value), self._of(kind), self._of(vars(value))
+            self.objects.append(vars(value))
+            return id(value), [self._of(base) for base in kind.__mro__[:-1]], self._named(vars(value))
         raise UnseenStateError
 
     def _of_parts(self, kind: type, value: Any) -> Any:
@@ -203,7 +246,7 @@ class LoopState:
                 raise UnseenStateError
             return id(kind)
         own = {name: one for name, one in vars(kind).items() if name not in _OF_CLASSES}
-        return id(kind), self._of(own)
+        return id(kind), self._named(own)
 
 
 _OF_CLASSES = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__")
@@ -216,8 +259,32 @@ def _is_plain_class(kind: type) -> bool:
     return type(kind) is type and is_users and "__slots__" not in vars(kind)
 
 
+def is_librarys(value: Any) -> bool:
+    """Whether a value is a module, function or class of a library's that may keep state of its own."""
+    if isinstance(value, types.ModuleType):
+        file = getattr(value, "__file__", None)
+        return not (_is_stateless(value.__name__) or (file is not None and is_users_file(file)))
+    if isinstance(value, types.FunctionType):
+        is_other = not is_users_file(value.__code__.co_filename)
+    elif isinstance(value, type):
+        file = getattr(sys.modules.get(value.__module__), "__file__", None)
+        is_other = file is not None and not is_users_file(file)
+    else:
+        return False
+    return is_other and not _is_stateless(str(value.__module__))
+
+
 def _is_stateless(module: str) -> bool:
     return module.partition(".")[0] in _STATELESS
+
+
+def _texts_of(code: types.CodeType) -> Iterator[str]:
+    """Texts in code, and in code within it, that may be names of attributes."""
+    for constant in code.co_consts:
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, types.CodeType):
+            yield from _texts_of(constant)
 
 
 def _names_of(code: types.CodeType) -> list[str]:

@@ -20,12 +20,14 @@ from esat.frontend.tracing.rolling.iterations import (
     rows_of,
 )
 from esat.frontend.tracing.trace import current_trace
+from esat.graph.algorithms.traversal import ancestors
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType
 from esat.graph.variables import Variable
 from esat.ops.arrays.creation import alloc
 from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.control import ifelse
 from esat.ops.index.basic import SetSubtensor, Subtensor
 from esat.ops.index.entries import OPERAND, Slice
 from esat.ops.loops.parts import LoopParts
@@ -147,7 +149,7 @@ class RolledLoop:
         return self._results(plans)
 
     def left(
-        self, condition: Variable, wanted: dict[Variable, tuple[Variable, int]]
+        self, condition: Variable, wanted: dict[Variable, tuple[Variable, int]], raising: set[int]
     ) -> tuple[dict[Variable, Variable], Variable, Variable]:
         """The loop that ends with the step in which a condition holds, if there is one.
 
@@ -157,6 +159,8 @@ class RolledLoop:
             Of the last step.
         wanted
             What to find -> a value of some step, and how many steps that is to be before the last one.
+        raising
+            Nodes of a step that are not run where it is the last one, since they may raise an error.
 
         Returns
         -------
@@ -182,10 +186,7 @@ class RolledLoop:
         taps: dict[Variable, tuple[Key, int]] = {}
         for variable, (value, back) in wanted.items():
             found = self.iterations.place(value)
-            if found is None or any(
-                (found[1], one) not in self.iterations.initial for one in range(1, back + 1)
-            ):
-                raise NotEqualError("a value is not known where the loop is left in its first step")
+            assert found is not None
             taps[variable] = (found[1], back + 1)
             self._value(*taps[variable])
         ends = self.iterations.place(condition)
@@ -193,12 +194,19 @@ class RolledLoop:
             raise NotEqualError("what ends it is not computed in each step")
         step = Variable(TensorType("int64", shape=()))
         carries = {stand: self._first(*tap) for tap, stand in self.taps.items()}
-        following = [self.made[key] if back == 1 else self.taps[key, back - 1] for key, back in self.taps]
+        ended = self.made[ends[1]]
+        not_run = {made for (place, _), made in self.made.items() if place in raising}
+        following = [
+            self.taps[key, back - 1] if back > 1
+            else ifelse(ended, stand, self.made[key]) if not not_run.isdisjoint(ancestors([self.made[key]]))
+            else self.made[key]
+            for (key, back), stand in self.taps.items()
+        ]  # fmt: skip
         parts = LoopParts(
             as_variable(np.bool_(True)),
             {**carries, step: as_variable(np.int64(0))},
             [*following, op_named("add")(step, 1)],
-            goes_on=op_named("invert")(self.made[ends[1]]),
+            goes_on=op_named("invert")(ended),
             max_steps=self.count,
         )
         elements = {own: getitem(as_variable(rows), step) for own, rows in self.sequences.items()}

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from esat.errors import DtypeError, IndexingError, TracedAttributeError, describe
+from esat.frontend.tracing.texts import written
 from esat.frontend.tracing.trace import (
     ValueAsked,
     current_trace,
@@ -26,7 +27,6 @@ from esat.frontend.tracing.trace import (
     not_known,
     require_running,
     value_of,
-    written,
 )
 from esat.frontend.tracing.values.layouts import KnownLayout, MemoryLayout
 from esat.frontend.tracing.values.numbers import TracedNumber, size_number

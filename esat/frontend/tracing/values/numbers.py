@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import ParameterError, TracedAttributeError, describe
+from esat.frontend.tracing.texts import written
 from esat.frontend.tracing.trace import (
     check,
     current_trace,
@@ -123,10 +124,12 @@ class TracedNumber(WeakNumber):
         return f"<traced {self.kind.__name__}>"
 
     def __str__(self) -> str:
-        return str(self.known())
+        return self.__format__("")
 
     def __format__(self, spec: str) -> str:
-        return format(self.known(), spec)
+        if is_of_numbers(self.variable):
+            return format(self.known(), spec)
+        return written(self.variable, spec, repr(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
         """As NumPy asks for the items of a list."""
