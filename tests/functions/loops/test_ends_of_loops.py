@@ -107,6 +107,21 @@ def test_errors_in_steps():
         compiled(START, 7.0)
 
 
+def test_names_beside_an_error_that_others_look_at():
+    def checked(x):
+        text = "fine"
+        try:
+            if x.shape[0] < 4:
+                code, text = 3, "short"
+                reason = f"{text} {code}"
+                raise ValueError(reason)
+        except ValueError as error:
+            return text, code, str(error), reason
+        return text, 0, "", ""
+
+    assert esat.jit(checked)(START) == checked(START)
+
+
 def test_what_comes_before_an_error_that_comes_first():
     def first(x):
         place = 0

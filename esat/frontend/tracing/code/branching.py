@@ -40,25 +40,50 @@ _LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Dele
 
 
 def raised_by(node: ast.If) -> ast.Raise | None:
-    """The ``raise`` that is all that an ``if`` does where its condition holds; values that it puts into names
-    stand in their places."""
-    *assigned, raised = node.body
-    if not isinstance(raised, ast.Raise) or raised.exc is None:
-        return None
+    """The ``raise`` that is all that an ``if`` does where its condition holds."""
+    raised = node.body[0] if len(node.body) == 1 else None
+    return raised if isinstance(raised, ast.Raise) and raised.exc is not None else None
+
+
+def put_errors_in_place(body: ast.AST) -> None:
+    """Let ``if a: text = b; raise E(text)`` in a function be ``if a: raise E(b)``.
+
+    Nothing else may look at the name, but what assigns to it first in the same way.
+    """
+    lists = [getattr(node, name, None) for node in ast.walk(body) for name in ("body", "orelse")]
+    blocks = [one for one in lists if isinstance(one, list) and _values_for_error(one)]
+    own = {part for block in blocks for one in block for part in ast.walk(one)}
+    looked_at = set[str]()
+    for part in ast.walk(body):
+        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store) and part not in own:
+            looked_at.add(part.id)
+        elif isinstance(part, (ast.Global, ast.Nonlocal)):
+            looked_at.update(part.names)
+    found = [node for node in ast.walk(body) if isinstance(node, ast.If) and _values_for_error(node.body)]
+    for node in found:
+        values = _values_for_error(node.body)
+        if looked_at.isdisjoint(values):
+            node.body = [_InPlace(values).visit(node.body[-1])]
+
+
+def _values_for_error(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
+    """What stands in names for a ``raise`` that follows; nothing where more is done, or code is made."""
     values: dict[str, ast.expr] = {}
-    for one in assigned:
+    for one in body[:-1] if body and isinstance(body[-1], ast.Raise) else ():
         target = one.targets[0] if isinstance(one, ast.Assign) else None
         if not isinstance(one, ast.Assign) or len(one.targets) > 1 or not isinstance(target, ast.Name):
-            return None
+            return {}
+        if any(isinstance(part, (ast.Lambda, *_COMPREHENSIONS)) for part in ast.walk(one)):
+            return {}
         values[target.id] = _InPlace(values).visit(deepcopy(one.value))
-    return _InPlace(values).visit(deepcopy(raised)) if values else raised
+    return values
 
 
 class _InPlace(ast.NodeTransformer):
     """Expressions in place of names."""
 
     def __init__(self, values: Mapping[str, ast.expr]) -> None:
-        self._values = values
+        self._values = dict(values)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return deepcopy(self._values.get(node.id, node))

@@ -35,6 +35,7 @@ from esat.frontend.tracing.code.branching import (
     may_choose,
     may_end,
     placed,
+    put_errors_in_place,
     raised_by,
     without_continue,
 )
@@ -78,6 +79,7 @@ class _Asking(ast.NodeTransformer):
         body = ast.Module(node.body, [])
         node.body = []
         self._within(node, _is_nested=True)  # what is computed where it stands
+        put_errors_in_place(body)
         named = globals_of(body)
         self._within(body, _is_function=True, _in_loop=False, _is_nested=False, _globals=named)
         node.body = body.body
