@@ -192,12 +192,12 @@ class _Explorer:
 def _refuse_choices(path: Path, error: Exception | None = None) -> None:
     """Raise NotChosen where a branch has not been traced to its end, or an error may not be one of the way
     that Python takes."""
-    if path.choices:
-        raise NotChosen(path.choices[0], "one of them raises an error, or leaves them")
     if isinstance(error, NameError):
         for name, (line, reason) in path.half_bound.items():
             if repr(name) in str(error):
                 raise NotChosen(line, f"{name} {reason}")
+    if path.choices:
+        raise NotChosen(path.choices[0], "one of them raises an error, or leaves them")
 
 
 def _is_of_library(error: Exception) -> bool:
