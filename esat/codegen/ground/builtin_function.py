@@ -27,6 +27,8 @@ LENGTH, ITEMS = 16, 24
 """Bytes from the start of a tuple to its length and to its items."""
 OUT_OF_BOUNDS = 2
 """The status of a kernel that has left where a check said so; it has written nothing. Numba's own is 1."""
+INTERRUPTED = 0x7FFF
+"""What a function returns where a handler of a signal has raised an error."""
 _DEFINITION = struct.Struct("PPiP")
 """``PyMethodDef``: name, function, flags and documentation."""
 _FLAGS_AND_TEXT = (0x82, 0)

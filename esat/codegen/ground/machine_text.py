@@ -76,7 +76,9 @@ def _store() -> DiskStore:
     return DiskStore(default_directory(), "native")
 
 
-def compiled(text: str, version: str = "", linked: Callable[[], Iterable[Any]] = tuple) -> int:
+def compiled(
+    text: str, version: str = "", linked: Callable[[], Iterable[Any]] = tuple, improved: bool = False
+) -> int:
     """The address of the function ``run`` of a module of LLVM's text; its code stays.
 
     Machine code is kept on disk: to make it takes LLVM five milliseconds at least, to load it one.
@@ -87,12 +89,14 @@ def compiled(text: str, version: str = "", linked: Callable[[], Iterable[Any]] =
         Of what is linked.
     linked
         Gives modules with functions that this one calls, when the code is to be made.
+    improved
+        Whether LLVM's general passes run: for text with loops that nobody has arranged.
     """
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     store = _store()
     llvm = ".".join(map(str, binding.llvm_version_info))
-    key = digest_of([text, version, llvm, *description()])
+    key = digest_of([text, version, llvm, str(improved), *description()])
     code = store.load(key, bytes)
     if code is None:
         module = binding.parse_assembly(text)
@@ -101,7 +105,13 @@ def compiled(text: str, version: str = "", linked: Callable[[], Iterable[Any]] =
         for function in module.functions:
             if function.name != "run" and not function.is_declaration:
                 function.linkage = "internal"
-        code = bytes(target_machine().emit_object(module))
+        machine = target_machine()
+        if improved:
+            options = binding.create_pipeline_tuning_options(speed_level=2)
+            options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+            builder = binding.create_pass_builder(machine, options)
+            builder.getModulePassManager().run(module, builder)
+        code = bytes(machine.emit_object(module))
         store.save(key, code)
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
     engine.add_object_file(binding.ObjectFileRef.from_data(code))

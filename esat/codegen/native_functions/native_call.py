@@ -28,6 +28,7 @@ from esat.codegen.ground.builtin_function import (
     DATA,
     DESCRIPTOR,
     FLAGS,
+    INTERRUPTED,
     ITEMS,
     LENGTH,
     NUMBER,
@@ -46,7 +47,6 @@ from esat.codegen.ground.builtin_function import (
 from esat.codegen.native_functions.native_plan import ArraySpecification, Step, calls_python
 from esat.codegen.native_functions.native_text import (
     DONE,
-    INTERRUPTED,
     REFUSED,
     NativeStepWriter,
     array_bytes,

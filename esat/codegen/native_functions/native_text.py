@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from esat.codegen.ground.builtin_function import OUT_OF_BOUNDS, BodyWriter, pointer, python_function
+from esat.codegen.ground.builtin_function import (
+    INTERRUPTED,
+    OUT_OF_BOUNDS,
+    BodyWriter,
+    pointer,
+    python_function,
+)
 from esat.codegen.ground.movement import (
     AXES,
     all_true_function,
@@ -34,7 +40,7 @@ from esat.codegen.native_functions.native_plan import (
     Step,
 )
 
-DONE, REFUSED, INTERRUPTED = 0, OUT_OF_BOUNDS, 0x7FFF
+DONE, REFUSED = 0, OUT_OF_BOUNDS
 """What ``%status`` holds at the end, unless a kernel failed: a step refused its values, or none did; or a
 handler of a signal has raised an error."""
 STEPS_BETWEEN_SIGNALS = 1 << 18
@@ -296,7 +302,12 @@ class NativeStepWriter(BodyWriter):
         arguments += [f"i64 {number}" for number in step.integers]
         called = f"{pointer(step.address)}({', '.join(arguments)})"
         if step.returns_status:
-            self._go_on_if(self.value(f"icmp eq i32 {self.value(f'call i32 {called}')}, 0"))
+            found = self.value(f"call i32 {called}")
+            raised = self.value(f"icmp eq i32 {found}, {INTERRUPTED}")
+            status = self.value(f"select i1 {raised}, i32 {INTERRUPTED}, i32 {REFUSED}")
+            self.line(f"store i32 {status}, ptr %status")
+            self.require([self.value(f"icmp eq i32 {found}, 0")], "ended")
+            self.line(f"store i32 {DONE}, ptr %status")
         else:
             self.line(f"call void {called}")
         if step.refusal is not None:

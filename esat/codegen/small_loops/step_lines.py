@@ -1,4 +1,4 @@
-"""A step of a loop as a straight line: one value of LLVM's text for each number that the body computes."""
+"""Operations on arrays of few numbers as straight lines: one value of LLVM's text for each number."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from esat.base.records import record
 from esat.codegen.lowering.powers import exponent_of
 from esat.codegen.matmul.small_systems import straight_system
 from esat.codegen.matmul.straight_line import StraightLine
 from esat.codegen.small_loops.number_lines import (
-    FORMULA_LINES,
     KINDS,
-    QUOTIENT_LINES,
     NoCodeError,
     computed,
     converted,
     elements,
     elementwise,
 )
-from esat.graph import Apply, Constant, FunctionGraph, TensorType, Variable
+from esat.graph import Apply, Constant, TensorType, Variable
 from esat.graph.op import Op
 from esat.ops.arrays.creation import Alloc
 from esat.ops.arrays.dimshuffle import DimShuffle
@@ -46,87 +43,32 @@ Numbers: TypeAlias = np.ndarray[Any, Any]
 """The texts of the numbers of a value, as an array of objects."""
 
 
-@record(frozen=True)
-class StepLines:
-    """What a step does.
-
-    Attributes
-    ----------
-    inputs, outputs
-        The numbers of each input and each result of the body, in C order: of inputs the names that the lines
-        expect them to have.
-    dtypes
-        Of inputs and, after them, results.
-    lines
-        LLVM's text.
-    holds
-        A bit that is set unless a matrix is singular, or the like; empty where that cannot be.
-    cost
-        About how many lines take as long.
-    """
-
-    inputs: tuple[tuple[str, ...], ...]
-    outputs: tuple[tuple[str, ...], ...]
-    dtypes: tuple[str, ...]
-    lines: tuple[str, ...]
-    holds: str
-    cost: int
+def number_lines(code: StraightLine, node: Apply, given: list[Numbers]) -> list[Numbers]:
+    """The results of a node of numbers. Raises NoCodeError where there are no lines of it."""
+    shapes = [_known_shape(one) for one in node.outputs]
+    write = next((one for kind, one in _WRITERS.items() if isinstance(node.op, kind)), None)
+    if write is None:
+        raise NoCodeError
+    found = write(_Writer(code, given), node)
+    return [_array(list(one.flat), shape) for one, shape in zip(found, shapes, strict=True)]
 
 
-def step_lines(body: FunctionGraph) -> StepLines | None:
-    """The lines of a body; None where they would be many, or one of its ops has none."""
-    writer = _Writer()
-    try:
-        for place, one in enumerate(body.inputs):
-            shape = _known_shape(one)
-            names = [f"%input{place}_{number}" for number in range(prod(shape))]
-            writer.values[one] = _array(names, shape)
-        for node in body.toposort():
-            writer.write(node)
-        outputs = [writer.numbers(one) for one in body.outputs]
-    except NoCodeError:
-        return None
-    code = writer.code
-    holds = code.holds() if code.conditions else ""
-    return StepLines(
-        tuple(tuple(writer.values[one].flat) for one in body.inputs),
-        tuple(tuple(one.flat) for one in outputs),
-        tuple(one.tensor_type.dtype for one in (*body.inputs, *body.outputs)),
-        tuple(code.lines),
-        holds,
-        sum(map(_cost, code.lines)),
-    )
-
-
-def _cost(line: str) -> int:
-    return FORMULA_LINES if "@esat_" in line else QUOTIENT_LINES if "fdiv" in line else 1
+def as_numbers(data: np.ndarray[Any, Any], dtype: str) -> Numbers:
+    """The numbers of a constant. Raises NoCodeError where they are many."""
+    if not 1 <= data.size <= MOST_NUMBERS:
+        raise NoCodeError
+    return elements(data, dtype)
 
 
 class _Writer:
-    def __init__(self) -> None:
-        self.code = StraightLine(1)
-        self.values: dict[Variable, Numbers] = {}
+    """Where lines go, and the numbers of the operands of the node that they are of."""
 
-    def numbers(self, variable: Variable) -> Numbers:
-        if isinstance(variable, Constant) and variable not in self.values:
-            _known_shape(variable)
-            self.values[variable] = elements(np.asarray(variable.data), variable.tensor_type.dtype)
-        return self.values[variable]
-
-    def write(self, node: Apply) -> None:
-        """Have the results of a node. Raises NoCodeError where there are no lines of it."""
-        shapes = [_known_shape(one) for one in node.outputs]
-        write = next((one for kind, one in _WRITERS.items() if isinstance(node.op, kind)), None)
-        if write is None:
-            raise NoCodeError
-        for output, shape, found in zip(node.outputs, shapes, write(self, node), strict=True):
-            self.values[output] = _array(list(found.flat), shape)
-        if len(self.code.lines) > MOST_LINES:
-            raise NoCodeError
+    def __init__(self, code: StraightLine, given: list[Numbers]) -> None:
+        self.code, self._given = code, given
 
     def given(self, node: Apply) -> list[Numbers]:
         """The numbers of all operands."""
-        return [self.numbers(one) for one in node.inputs]
+        return self._given
 
     def folded(self, name: str, dtype: str, numbers: list[str]) -> str:
         """All of them combined, one after the other."""
@@ -169,7 +111,14 @@ def _elementwise(writer: _Writer, node: Apply) -> list[Numbers]:
     exponent = exponent_of(node)
     if exponent is not None and dtypes[0].startswith("float"):
         return [_of_elements(lambda one: _power(writer, dtypes[0], one, exponent), writer.given(node)[0])]
-    return [_of_elements(lambda *one: elementwise(writer.code, op, dtypes, list(one)), *writer.given(node))]
+    given, dtype = writer.given(node), node.outputs[0].tensor_type.dtype
+    if dtype.startswith("float") and not dtypes[-1].startswith("float"):  # as NumPy's functions of integers
+        pairs = zip(dtypes, given, strict=True)
+        given = [
+            _of_elements(lambda one, of=of: converted(writer.code, dtype, of, one), one) for of, one in pairs
+        ]
+        dtypes = [dtype] * len(given)
+    return [_of_elements(lambda *one: elementwise(writer.code, op, dtypes, list(one)), *given)]
 
 
 def _power(writer: _Writer, dtype: str, base: str, exponent: int) -> str:
@@ -191,7 +140,7 @@ def _cast(writer: _Writer, node: Apply) -> list[Numbers]:
 
 def _moved(writer: _Writer, node: Apply) -> list[Numbers]:
     """By the op itself, which moves objects as it moves numbers; places are those of constants."""
-    return list(node.op.perform([writer.numbers(node.inputs[0]), *_places(node.inputs[1:])]))
+    return list(node.op.perform([writer.given(node)[0], *_places(node.inputs[1:])]))
 
 
 def _places(variables: list[Variable]) -> list[Numbers]:
@@ -201,11 +150,11 @@ def _places(variables: list[Variable]) -> list[Numbers]:
 
 
 def _filled(writer: _Writer, node: Apply) -> list[Numbers]:
-    return [np.broadcast_to(writer.numbers(node.inputs[0]), _known_shape(node.outputs[0]))]
+    return [np.broadcast_to(writer.given(node)[0], _known_shape(node.outputs[0]))]
 
 
 def _reshaped(writer: _Writer, node: Apply) -> list[Numbers]:
-    return [writer.numbers(node.inputs[0])]
+    return [writer.given(node)[0]]
 
 
 def _joined(writer: _Writer, node: Apply) -> list[Numbers]:

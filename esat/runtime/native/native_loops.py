@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from esat.codegen.native_functions.native_plan import LoopControl, Place, RepeatedSteps, RoutineStep, Step
-from esat.codegen.small_loops.scalar_loops import scalar_loop
-from esat.codegen.small_loops.step_lines import StepLines, step_lines
+from esat.codegen.small_loops.scalar_loops import Operand, PrintedLoop, printed_loop
 from esat.graph import Apply, Constant, Variable
 from esat.ops.loops.record import LoopOp, Scan, While
 from esat.runtime.loop_routine import LoopRoutine
 from esat.runtime.native.native_memory import NativeMemory, NoNativeFormError
 from esat.runtime.native.native_views import NativeView, Shape, contiguous
 
-MOST_AT_ONCE = 1 << 28
-"""Lines of all steps of numbers that run without a look at signals: a tenth of a second."""
 LINES_A_STEP = 32
 """Lines that take as long as one of the body's own steps, 8 ns: to enter it, and to write its results."""
 UNLIMITED = 1 << 62
@@ -41,7 +37,6 @@ class _NativeLoop:
         self.cursors: list[tuple[int, Place, tuple[int, ...]]] = []
         self.handed: list[tuple[int, Place, int]] = []
         self.limit, self.count = self._steps()
-        self.lines = self._as_lines()
 
     def _steps(self) -> tuple[int, Place | None]:
         """The most steps there are, and where the number is that is known by then only."""
@@ -55,9 +50,9 @@ class _NativeLoop:
 
     def steps(self) -> list[Step]:
         """What runs, in order."""
-        printed = self._of_numbers()
+        printed = self._printed()
         if printed is not None:
-            return [*self.before, printed]
+            return printed
         memory, op = self.memory, self.op
         carries, sequences, invariants = op.split(self.node.inputs[1:])
         first = [self._in_order(one) for one in carries]
@@ -79,7 +74,7 @@ class _NativeLoop:
             self.before += memory.move(flag, memory.view(self.node.inputs[0]), np.dtype(np.bool_))
             for view, one in zip(rows, self.node.outputs[len(self.node.outputs) - len(rows) :], strict=True):
                 self.before += _zeros(memory, one, view)
-        inner = self._inner(shapes, inputs, [*outputs, *kept])
+        inner = self.routine.native_steps(memory, shapes, inputs, [*outputs, *kept])
         count = None
         if isinstance(op, While):
             count = memory.target(self.node.outputs[op.carries]).place
@@ -88,60 +83,62 @@ class _NativeLoop:
         body = RepeatedSteps((self.limit,), tuple(self.cursors), tuple(inner), control)
         return [*self.before, body, *self._last(first, places, condition)]
 
-    def _as_lines(self) -> StepLines | None:
-        """The lines of a step, where they take less time than the body's own steps."""
-        lines = step_lines(self.op.body)
-        steps = [one for one in self.routine.body.steps if one.kind != "view"]
-        return None if lines is None or lines.cost > LINES_A_STEP * len(steps) else lines
-
-    def _inner(
-        self, shapes: Sequence[Shape], inputs: Sequence[Place], outputs: Sequence[Place]
-    ) -> Sequence[Step]:
-        """What a step does."""
-        lines, carries = self.lines, self.op.carries
-        if lines is None:
-            return self.routine.native_steps(self.memory, shapes, inputs, outputs)
-        places = (*inputs, *outputs[carries:], *outputs[:carries])
-        strides = [0] * (self.op.sequences + len(outputs) - carries)
-        address = scalar_loop(self.op, lines).address()
-        return [RoutineStep(address, places, integers=(1, *strides), returns_status=True)]
-
-    def _of_numbers(self) -> Step | None:
-        """One function with all steps, where they compute numbers; None for other loops, and for those of
-        which nothing tells how many steps they have, or that are too long to be interrupted after them."""
-        op, lines = self.op, self.lines
-        if lines is None or not isinstance(op, Scan) or self.count is not None:
-            return None
-        if self.limit * lines.cost > MOST_AT_ONCE:
-            return None
-        carries, sequences, invariants = op.split(self.node.inputs[1:])
-        results = [self.memory.target(one) for one in self.node.outputs]
-        moving = [*map(self._rows, sequences), *results[op.carries :]]
-        if op.reverse and self.limit:
-            moving = [
-                replace(
-                    view.moved((self.limit - 1) * view.strides[0]),
-                    strides=(-view.strides[0], *view.strides[1:]),
-                )
-                for view in moving
-            ]
-        views = [
-            *map(self._in_order, carries),
-            *moving[: len(sequences)],
-            *map(self._in_order, invariants),
-            *moving[len(sequences) :],
-            *results[: op.carries],
+    def _printed(self) -> list[Step] | None:
+        """One function with all steps; None where there is none, or native steps of the body are faster."""
+        memory, op, node = self.memory, self.op, self.node
+        views = [memory.view(one) for one in node.inputs[1:]]
+        operands = [
+            Operand(view.shape, view.byte_strides, one.data if isinstance(one, Constant) else None)
+            for view, one in zip(views, node.inputs[1:], strict=True)
         ]
-        strides = (view.byte_strides[0] for view in moving)
-        address = scalar_loop(op, lines).address()
-        places = tuple(view.place for view in views)
-        return RoutineStep(address, places, integers=(self.limit, *strides), returns_status=True)
+        for sequence in op.split(node.inputs[1:])[1]:
+            self._check_length(memory.view(sequence))
+        known = None if self.count is not None or self.limit == UNLIMITED else self.limit
+        between = len(node.outputs) - len(op.kept)
+        rows = [memory.shape(one) for one in node.outputs[between:]]
+        printed = printed_loop(op, operands, rows, known)
+        if printed is None or printed.cost > LINES_A_STEP * _own_steps(self.routine):
+            return None
+        return [*self._filled(printed, views), self._call(printed, views)]
+
+    def _filled(self, printed: PrintedLoop, views: Sequence[NativeView]) -> Iterator[Step]:
+        """Have what is written to, before steps are."""
+        memory, node = self.memory, self.node
+        for number in printed.tables:
+            one = node.outputs[number]
+            yield from memory.move(memory.target(one), views[number], one.tensor_type.numpy_dtype)
+        if isinstance(self.op, While):
+            for one in node.outputs[self.op.carries + 2 :]:
+                yield from _zeros(memory, one, memory.target(one))
+
+    def _call(self, printed: PrintedLoop, views: Sequence[NativeView]) -> Step:
+        memory, op, node = self.memory, self.op, self.node
+        results = [memory.target(one) for one in node.outputs]
+        ends = op.carries, op.carries + op.sequences
+        control = memory.view(node.inputs[0])
+        taken = [views[number] for number in printed.taken]
+        places = [view.place for view in (*taken, *results)]
+        places += map(memory.fixed, printed.constants)
+        places += [memory.scratch(shape, np.dtype(dtype)).place for shape, dtype in printed.scratch]
+        moving = [views[number] for number in printed.taken if ends[0] <= number < ends[1]]
+        moving += results[len(results) - len(op.kept) :]
+        integers = [view.byte_strides[0] for view in moving]
+        if printed.reads_control:
+            places.insert(0, control.place)
+        else:
+            integers.insert(0, self.limit)
+        memory.refuses()
+        address = printed.function.address()
+        return RoutineStep(address, tuple(places), integers=tuple(integers), returns_status=True)
+
+    def _check_length(self, sequence: NativeView) -> None:
+        if self.count is None and sequence.shape[0] < self.limit:
+            raise NoNativeFormError
 
     def _rows(self, sequence: Variable) -> NativeView:
         """The elements of a sequence, each in one piece."""
         view = self.memory.view(sequence)
-        if self.count is None and view.shape[0] < self.limit:
-            raise NoNativeFormError
+        self._check_length(view)
         inner = NativeView(view.place, view.shape[1:], view.strides[1:], view.itemsize)
         return view if inner.is_contiguous else self._in_order(sequence)
 
@@ -178,7 +175,7 @@ class _NativeLoop:
             self.handed.append((read, first.place, written.number))
             return Place("chosen", read), written
         dtype = self.node.outputs[number].tensor_type.numpy_dtype
-        if self.lines is None and self.routine.stays(number):
+        if self.routine.stays(number):
             own = memory.scratch(first.shape, dtype)
             self.before += memory.move(own, first, dtype)
             return own.place, own.place
@@ -192,6 +189,16 @@ class _NativeLoop:
     def _elements(self, variable: Variable) -> tuple[Place, Shape]:
         rows = self._rows(variable)
         return self._cursor(rows), rows.shape[1:]
+
+
+def _own_steps(routine: LoopRoutine) -> int:
+    """The steps of a body, and of loops within: what takes time of its own, as finding an element does."""
+    program, found = routine.body._calls.program, 0
+    for group in routine.body.steps:
+        inner = program.routines.get(group.nodes[0])
+        found += group.kind != "view" or len(group.nodes[0].inputs) > 1
+        found += _own_steps(inner) if isinstance(inner, LoopRoutine) else 0
+    return found
 
 
 def _copied(memory: NativeMemory, output: Variable, source: NativeView) -> list[Step]:
