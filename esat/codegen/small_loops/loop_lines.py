@@ -95,7 +95,7 @@ class LoopLines:
         self.constants: list[np.ndarray[Any, Any]] = []
         self.scratch: list[tuple[tuple[int, ...], str]] = []
         self.cost, self.looks, self.steps = 0, False, 0
-        self._counted = 0
+        self._counted = self._first = 0
         self._ranges: dict[str, tuple[int, int]] = {}
         self._own: set[Root] = set()
         self._labels = 0
@@ -116,8 +116,6 @@ class LoopLines:
         """Begin a block."""
         self.code.lines.append(f"{label}:")
         self.block = label
-        if len(self.code.lines) > MOST_LINES:
-            raise NoCodeError
 
     def require(self, bit: str) -> None:
         """Results are used only where a bit is set."""
@@ -296,7 +294,7 @@ class LoopLines:
             for bit in self.code.conditions:
                 self.require(bit)
             self.code.conditions.clear()
-            if len(self.code.lines) > MOST_LINES:
+            if len(self.code.lines) - self._first > MOST_LINES:
                 raise NoCodeError
 
     def _results(self, node: Apply) -> list[Value]:
@@ -473,6 +471,7 @@ class LoopLines:
             runs = self.code.value(f"and i1 {runs}, {goes_on}")
         self.line(f"br i1 {runs}, label %{body}, label %{after}")
         self.begin(body)
+        self._first = self._first or len(self.code.lines)
         at = place
         if isinstance(op, Scan) and op.reverse:
             at = self.code.value(f"sub i64 {self.code.value(f'sub i64 {limit}, 1')}, {place}")

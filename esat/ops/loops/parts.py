@@ -148,7 +148,8 @@ class LoopParts:
         self.invariants = {own: one for own, one in self.invariants.items() if own in reached}
 
     def settle(self) -> dict[Variable, Variable]:
-        """Make carries that never change invariants, and equal operands one.
+        """Make carries that never change invariants, equal operands one, and numbers that are known what they
+        are.
 
         Returns
         -------
@@ -164,6 +165,14 @@ class LoopParts:
         ]
         self.carries = {own: first for own, first in self.carries.items() if own not in unchanged}
         self.invariants.update(unchanged)
+        numbers = {
+            own: outer
+            for own, outer in self.invariants.items()
+            if isinstance(outer, Constant) and not own.ndim
+        }
+        if numbers:
+            self.replace(dict(numbers))
+            self.invariants = {own: one for own, one in self.invariants.items() if own not in numbers}
         for name in ("sequences", "invariants"):
             first: dict[Variable, Variable] = {}
             replaced: dict[Variable, Variable] = {}

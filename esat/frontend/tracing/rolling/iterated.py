@@ -148,7 +148,7 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
             watch.look(sys._getframe(1))
         if watch is not None and TRACED <= len(nodes) <= MOST_TRACED:
             decides = is_told or (not is_within and _decides(path, begin, decided))
-            is_enough = decides or _may_skip(values, trace, begin)
+            is_enough = decides or _may_skip(values, trace, begin, nodes[-1])
             settled = watch.settles(TRACED - 2) and is_enough
             if settled:
                 break
@@ -193,10 +193,14 @@ def _is_told(path: Path | None) -> bool:
     return True
 
 
-def _may_skip(values: Any, trace: Trace, begin: tuple[int, int, int] | None) -> bool:
-    """Whether a loop that decides nothing is long enough to have iterations left out."""
+def _may_skip(values: Any, trace: Trace, begin: tuple[int, int, int] | None, nodes: Sequence[Apply]) -> bool:
+    """Whether a loop that decides nothing is long enough to have iterations left out, as any with loops in
+    its steps is: what one that is left computes has its number in it."""
     is_plain = trace.path is None or trace.path.point() == begin
-    return is_plain and trace.skips and type(values) is range and len(values) >= FEWEST_SKIPPED
+    is_long = type(values) is range and (
+        len(values) >= FEWEST_SKIPPED or any(isinstance(node.op, LoopOp) for node in nodes)
+    )
+    return is_plain and trace.skips and is_long
 
 
 def _decides(path: Path | None, begin: tuple[int, int, int] | None, decided: Sequence[int]) -> bool:

@@ -19,6 +19,7 @@ from esat.frontend.tracing.rolling.iterations import (
     StepOperand,
     rows_of,
 )
+from esat.frontend.tracing.rolling.numbers_around import take_numbers_from_around
 from esat.frontend.tracing.trace import current_trace
 from esat.graph.algorithms.traversal import ancestors
 from esat.graph.op import as_variable
@@ -245,8 +246,7 @@ class RolledLoop:
             if first.kind == "step" and first.key[0] in self.written:
                 self.made[number, 0] = self._read_row(number, first.key[0], first.back)
                 return
-            is_known = isinstance(step.node.op, Subtensor) and first.variable is not None and not step.asks
-            if step.varies and is_known:
+            if step.varies and isinstance(step.node.op, Subtensor) and first.variable is not None:
                 assert first.variable is not None
                 self.made[number, 0] = self._element(first.variable, step)
                 return
@@ -294,10 +294,12 @@ class RolledLoop:
         assert step.places is not None
         assert isinstance(step.node.op, Subtensor)
         entries = step.node.op.entries
-        axes = [axis for axis, entry in enumerate(entries) if not isinstance(entry, Slice)]
+        pairs = zip(step.operands[1:], step.node.inputs[1:], strict=True)
+        asked = [self._operand(one, own) for one, own in pairs]
+        axes = [axis for axis, entry in enumerate(entries) if type(entry) is int]
         moving = [number for number in range(len(axes)) if len({place[number] for place in step.places}) > 1]
         if not moving:
-            part: Variable = step.node.op(source)
+            part: Variable = step.node.op(source, *asked)
             return part
         if len(moving) > 1:
             raise NotEqualError("it moves along several axes of an array", step.node.where)
@@ -310,7 +312,7 @@ class RolledLoop:
         rest = tuple(entry for one, entry in enumerate(entries) if one != axis)
         if all(isinstance(entry, Slice) and entry.is_full for entry in rest):
             return element
-        chosen: Variable = Subtensor(rest)(element)
+        chosen: Variable = Subtensor(rest)(element, *asked)
         return chosen
 
     def _is_written_anywhere(self, key: Key) -> bool:
@@ -356,6 +358,9 @@ class RolledLoop:
         control = as_variable(np.int64(self.count))
         parts = LoopParts(control, carries, following, list(self.kept), dict(self.sequences))
         parts.close()
+        trace = current_trace()
+        if trace is not None and trace.within:
+            take_numbers_from_around(parts, trace.skipping)
         parts.prune([True] * len(carries), [True] * len(self.kept))
         made = parts.node().outputs
         last = dict(zip(self.taps, made, strict=False))
