@@ -12,7 +12,7 @@ import functools
 import linecache
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -159,11 +159,8 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
                 value = next(remaining)
             except StopIteration:
                 break
-            trace.within += 1
-            try:
+            with _running(trace):
                 yield value
-            finally:
-                trace.within -= 1
         nodes.append(own)
         if path is not None and begin is not None:
             path.drop_texts(begin)
@@ -183,6 +180,16 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
         reason = _roll(nodes, trace, checks=checks)
         path.checks[begin[1] :] = joined(checks) if reason is None else checks
     trace.loops.append((line, len(nodes), reason))
+
+
+@contextmanager
+def _running(trace: Trace) -> Iterator[None]:
+    """While a step of a loop is traced."""
+    trace.within += 1
+    try:
+        yield
+    finally:
+        trace.within -= 1
 
 
 def _is_told(path: Path | None) -> bool:
@@ -231,7 +238,7 @@ def _deciding(
         del path.decisions[-len(nodes) :]
     begin, path.of_step = path.point(), []
     leaves = begin[0] in path.breaks and path.forced[begin[0]][0]
-    with watching_nodes() as own:
+    with watching_nodes() as own, _running(trace):
         yield TracedNumber(number, int)
     path.drop_texts(begin)
     watch.look(sys._getframe(2))
@@ -252,7 +259,7 @@ def _deciding(
     last = TensorType("int64", shape=()).make_variable()
     trace.skipping.add(last)
     path.of_step, path.leaves = [], True
-    with watching_nodes() as ending:
+    with watching_nodes() as ending, _running(trace):
         try:
             yield TracedNumber(last, int)
         except GeneratorExit:
@@ -292,7 +299,7 @@ def _skipping(
     trace.skipping.add(number)
     path = trace.path
     begin = None if path is None else path.point()
-    with watching_nodes() as own:
+    with watching_nodes() as own, _running(trace):
         yield TracedNumber(number, int)
     if path is not None and begin is not None:
         path.drop_texts(begin)

@@ -8,57 +8,80 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from esat.graph.algorithms.copying import clone
 from esat.graph.algorithms.traversal import inputs_of, toposort
 from esat.graph.constants import constant
+from esat.graph.op import Op
 from esat.graph.types import TensorType
-from esat.graph.variables import Constant, Variable
+from esat.graph.variables import Apply, Constant, Variable
 from esat.ops.index.basic import SetSubtensor, Subtensor
-from esat.ops.index.entries import OPERAND
+from esat.ops.index.entries import OPERAND, Slice
 from esat.ops.loops.parts import LoopParts
 
 
-def take_numbers_from_around(parts: LoopParts, numbers: Set[Variable]) -> None:
-    """Have an invariant for each number that the body uses where it uses it: constants, and what is computed
-    of the ``numbers`` of the loops around."""
+def close_with_numbers(parts: LoopParts, outside: Set[Variable], numbers: Set[Variable]) -> None:
+    """Make what the body takes from around it invariants; each number that it uses, wherever it does, is one.
+
+    Parameters
+    ----------
+    parts
+        The loop.
+    outside
+        What its steps use that is no value of theirs.
+    numbers
+        Those of the loops around: what is computed of them alone is one number, as a constant is.
+    """
     copies: dict[Variable, Variable] = {}
-    told = {own: outer for own, outer in parts.invariants.items() if _is_of(outer, numbers)}
-    found: dict[Variable, Variable] = {}
+    told: dict[Variable, Variable] = {}
 
     def taken(operand: Variable) -> Variable:
-        outer = told.get(operand, operand)
-        if outer is operand and not (isinstance(operand, Constant) and not operand.tensor_type.ndim):
+        if not (_is_scalar_constant(operand) or _is_of(operand, numbers)):
             return copies.get(operand, operand)
-        own = Variable(outer.type)
-        found[own] = outer
+        own = Variable(operand.type)
+        told[own] = operand
         return own
 
-    for node in toposort(parts.results, stop=set(parts.inputs)):
-        op = node.op
-        operands = list(node.inputs)
-        if type(op) in (Subtensor, SetSubtensor):
-            assert isinstance(op, Subtensor | SetSubtensor)
-            first = 1 if type(op) is Subtensor else 2
-            rest = iter(operands[first:])
-            sizes = operands[0].tensor_type.shape
-            entries = [entry if type(entry) is not int or entry < 0 else OPERAND for entry in op.entries]
-            del operands[first:]
-            for given, entry in zip(op.entries, entries, strict=True):
-                if entry is OPERAND:
-                    operands.append(next(rest) if given is OPERAND else constant(given, "int64"))
-            operands += rest
-            op = op if tuple(entries) == op.entries or None in sizes else type(op)(tuple(entries))
-            operands = operands if op is not node.op else list(node.inputs)
-        made = (
-            op.make_node(*map(taken, operands))
-            if op is not node.op
-            else node.clone_with([*map(taken, operands)])
-        )
-        if [one.type for one in made.outputs] != [one.type for one in node.outputs]:
-            return
-        made.where = node.where
-        copies.update(zip(node.outputs, made.outputs, strict=True))
-    parts.replace({one: copies[one] for one in parts.results if one in copies})
-    parts.invariants.update(found)
+    for node in toposort(parts.results, stop={*parts.inputs, *outside}):
+        if not any(_is_of(one, numbers) for one in node.outputs):
+            made = _asked(node).make_node(*map(taken, _operands(node)))
+            made.where = node.where
+            copies.update(zip(node.outputs, made.outputs, strict=True))
+    if all(one.type == made.type for one, made in copies.items()):
+        parts.replace({one: copies[one] for one in parts.results if one in copies})
+    parts.close()
+    outer = clone(list(parts.invariants.values()), told)[0]
+    parts.invariants = dict(zip(parts.invariants, outer, strict=True))
+
+
+def _asked(node: Apply) -> Op:
+    """The op of a node, with operands in the place of the integers in its index."""
+    op = node.op
+    if type(op) not in (Subtensor, SetSubtensor):
+        return op
+    assert isinstance(op, Subtensor | SetSubtensor)
+    return type(op)(tuple(OPERAND if type(entry) is int else entry for entry in op.entries))
+
+
+def _operands(node: Apply) -> list[Variable]:
+    """The operands of that."""
+    op = node.op
+    if type(op) not in (Subtensor, SetSubtensor):
+        return list(node.inputs)
+    assert isinstance(op, Subtensor | SetSubtensor)
+    first = 1 if type(op) is Subtensor else 2
+    found, rest = list(node.inputs[:first]), iter(node.inputs[first:])
+    for entry in op.entries:
+        if type(entry) is int:
+            found.append(constant(entry, "int64"))
+        elif entry is OPERAND:
+            found.append(next(rest))
+        elif isinstance(entry, Slice):
+            found += [next(rest) for part in entry.parts() if part is OPERAND]
+    return found
+
+
+def _is_scalar_constant(variable: Variable) -> bool:
+    return isinstance(variable, Constant) and isinstance(variable.type, TensorType) and not variable.type.ndim
 
 
 def _is_of(variable: Variable, numbers: Set[Variable]) -> bool:

@@ -19,7 +19,7 @@ from esat.frontend.tracing.rolling.iterations import (
     StepOperand,
     rows_of,
 )
-from esat.frontend.tracing.rolling.numbers_around import take_numbers_from_around
+from esat.frontend.tracing.rolling.numbers_around import close_with_numbers
 from esat.frontend.tracing.trace import current_trace
 from esat.graph.algorithms.traversal import ancestors
 from esat.graph.op import as_variable
@@ -336,8 +336,9 @@ class RolledLoop:
             elif entry is OPERAND:
                 index.append(next(asked))
             else:
-                column = as_variable(np.array(next(columns), np.int64))
-                index.append(self._sequence(column, column.tensor_type))
+                column = next(columns)
+                rows = as_variable(np.array(column, np.int64))
+                index.append(column[0] if len(set(column)) == 1 else self._sequence(rows, rows.tensor_type))
         part: Variable = getitem(operands[0], tuple(index))
         made = part if isinstance(op, Subtensor) else set_subtensor(part, operands[1])
         if made.type != step.node.outputs[0].type:
@@ -357,10 +358,14 @@ class RolledLoop:
         following = [self.made[key] if back == 1 else self.taps[key, back - 1] for key, back in self.taps]
         control = as_variable(np.int64(self.count))
         parts = LoopParts(control, carries, following, list(self.kept), dict(self.sequences))
-        parts.close()
         trace = current_trace()
         if trace is not None and trace.within:
-            take_numbers_from_around(parts, trace.skipping)
+            outside = {
+                one.variable for step in self.steps for one in step.operands if one.variable is not None
+            }
+            close_with_numbers(parts, outside, trace.skipping)
+        else:
+            parts.close()
         parts.prune([True] * len(carries), [True] * len(self.kept))
         made = parts.node().outputs
         last = dict(zip(self.taps, made, strict=False))
