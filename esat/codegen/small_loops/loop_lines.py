@@ -6,7 +6,7 @@ step reads what it has written over, is no code here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -336,30 +336,32 @@ class LoopLines:
         self.require(self.code.value(f"icmp ult i64 {number}, {size}"))
         return number
 
-    def entries(self, node: Apply, first: int, shape: Sequence[int]) -> list[str | range]:
-        """What entries choose of each axis: a place, or several."""
+    def entries(self, node: Apply, first: int, shape: Sequence[int]) -> tuple[list[str | range], Part]:
+        """What entries choose of each axis, a place or several; and how they are told, which is the same
+        wherever it is computed anew."""
         entries: tuple[Entry, ...] = node.op.entries  # type: ignore[attr-defined]
         given = iter(node.inputs[first:])
         found: list[str | range] = []
+        told: list[Hashable] = []
         for entry, size in zip(entries, shape, strict=True):
-            if entry is OPERAND:
-                found.append(self.place(self.numbers(next(given)).item(), size))
-            elif isinstance(entry, int):
-                found.append(self.place(str(entry), size))
+            if entry is OPERAND or isinstance(entry, int):
+                number = str(entry) if isinstance(entry, int) else self.numbers(next(given)).item()
+                told.append(number)
+                found.append(self.place(number, size))
             elif isinstance(entry, Slice) and entry.is_static and entry.step != 0:
                 found.append(range(*slice(*entry.parts()).indices(size)))
+                told.append(found[-1])
             else:
                 raise NoCodeError
-        return found
+        return found, tuple(told)
 
-    def chosen(self, table: Table, entries: Sequence[str | range]) -> Table:
+    def chosen(self, table: Table, entries: Sequence[str | range], told: Part) -> Table:
         """A part of a table."""
         firsts = [one if isinstance(one, str) else str(one.start if one else 0) for one in entries]
         kept = [axis for axis, one in enumerate(entries) if isinstance(one, range)]
         shape = [len(entries[axis]) for axis in kept]
         strides = [_scaled(table.strides[axis], entries[axis]) for axis in kept]
-        by = tuple(one if isinstance(one, str) else (one.start, one.stop, one.step) for one in entries)
-        return table.chosen(by, self.address(table, firsts), shape, strides)
+        return table.chosen(told, self.address(table, firsts), shape, strides)
 
     # ---- choices
 
@@ -404,10 +406,10 @@ class LoopLines:
 
     def _joined(self, then: Value, otherwise: Value, ends: list[str], dtype: str) -> Value:
         if isinstance(then, Table) and isinstance(otherwise, Table):
-            same = (then.root, then.pointer, then.part, then.shape)
-            if same != (otherwise.root, otherwise.pointer, otherwise.part, otherwise.shape):
+            if (then.root, then.part, then.shape) != (otherwise.root, otherwise.part, otherwise.shape):
                 raise NoCodeError
-            return then.now()
+            pair = f"[ {then.pointer}, %{ends[0]} ], [ {otherwise.pointer}, %{ends[1]} ]"
+            return replace(then.now(), pointer=self.code.value(f"phi ptr {pair}"))
         if not (isinstance(then, np.ndarray) and isinstance(otherwise, np.ndarray)):
             raise NoCodeError
         kind = KINDS[dtype]
@@ -643,7 +645,7 @@ def _part(lines: LoopLines, node: Apply) -> list[Value] | None:
     assert isinstance(op, Subtensor)
     if isinstance(array, np.ndarray) and all(isinstance(one, Constant) for one in node.inputs[1:]):
         return None
-    entries = lines.entries(node, 1, array.shape)
+    entries, told = lines.entries(node, 1, array.shape)
     if isinstance(array, Affine | np.ndarray):
         array = lines.own(array, node.inputs[0].tensor_type.dtype)
     if all(isinstance(one, str) for one in entries):
@@ -651,7 +653,7 @@ def _part(lines: LoopLines, node: Apply) -> list[Value] | None:
         return [_one(_read(lines, array, [str(one) for one in entries], dtype))]
     if isinstance(array, Patched):
         raise NoCodeError
-    return [lines.chosen(array, entries)]
+    return [lines.chosen(array, entries, told)]
 
 
 def _read(lines: LoopLines, array: Value, places: list[str], dtype: str) -> str:
@@ -670,7 +672,7 @@ def _written(lines: LoopLines, node: Apply) -> list[Value] | None:
     array, value = lines.value(node.inputs[0]), lines.value(node.inputs[1])
     if isinstance(array, np.ndarray) and all(isinstance(one, Constant) for one in node.inputs[2:]):
         return None
-    entries = lines.entries(node, 2, array.shape)
+    entries, told = lines.entries(node, 2, array.shape)
     adds = isinstance(op, IncSubtensor)
     is_element = all(isinstance(one, str) for one in entries)
     if node.outputs[0] not in lines.handed and is_element:
@@ -681,7 +683,7 @@ def _written(lines: LoopLines, node: Apply) -> list[Value] | None:
             number = computed(lines.code, "add", dtype, _read(lines, array, places, dtype), number)
         return [Patched(array, places, number)]
     if isinstance(value, Table) and isinstance(array, Table) and not adds and value.root is array.root:
-        part = lines.chosen(array, entries)
+        part = lines.chosen(array, entries, told)
         is_same = (value.part, value.shape) == (part.part, part.shape)
         if not (is_same and array.has_kept(value)):
             raise NoCodeError
@@ -689,7 +691,7 @@ def _written(lines: LoopLines, node: Apply) -> list[Value] | None:
     array = lines.own(array, dtype)
     if not array.is_current:
         raise NoCodeError
-    part = lines.chosen(array, entries)
+    part = lines.chosen(array, entries, told)
     if part.size:
         lines.put(part, value, (lambda a, b: computed(lines.code, "add", dtype, a, b)) if adds else None)
     part.written()

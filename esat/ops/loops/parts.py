@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from esat.errors import GraphError, describe
@@ -174,15 +174,18 @@ class LoopParts:
             self.replace(dict(numbers))
             self.invariants = {own: one for own, one in self.invariants.items() if own not in numbers}
         for name in ("sequences", "invariants"):
-            first: dict[Variable, Variable] = {}
+            first: dict[Hashable, Variable] = {}
             replaced: dict[Variable, Variable] = {}
             for own, outer in getattr(self, name).items():
-                known = first.setdefault(outer, own)
+                is_known = isinstance(outer, Constant) and isinstance(outer.type, TensorType)
+                key = (outer.type, outer.data.tobytes()) if is_known else outer
+                known = first.setdefault(key, own)
                 if known is not own:
                     replaced[own] = known
             if replaced:
                 self.replace(replaced)
-                setattr(self, name, {own: outer for outer, own in first.items()})
+                kept = {own: one for own, one in getattr(self, name).items() if own not in replaced}
+                setattr(self, name, kept)
         return unchanged
 
     def node(self) -> Apply:
