@@ -191,14 +191,14 @@ class LoopLines:
         for place, stride in zip(places, table.strides, strict=True):
             if place != "0":
                 pointer = self.code.value(
-                    f"getelementptr i8, ptr {pointer}, i64 {self._times(place, stride)}"
+                    f"getelementptr inbounds i8, ptr {pointer}, i64 {self._times(place, stride)}"
                 )
         return pointer
 
     def _times(self, place: str, stride: int | str) -> str:
         if isinstance(stride, int) and place.lstrip("-").isdigit():
             return str(int(place) * stride)
-        return self.code.value(f"mul i64 {place}, {stride}")
+        return self.code.value(f"mul nsw i64 {place}, {stride}")
 
     def load(self, table: Table, places: Sequence[str]) -> str:
         """An element. Raises NoCodeError where it has been written over."""
@@ -255,7 +255,7 @@ class LoopLines:
         slot = len(self.code.lines)
         self.code.lines.append("")
         self._each(shape[1:], [*places, place], element)
-        following = self.code.value(f"add i64 {place}, 1")
+        following = self.code.value(f"add nuw nsw i64 {place}, 1")
         self.code.lines[slot] = f"  {place} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]"
         ends = self.code.value(f"icmp eq i64 {following}, {shape[0]}")
         self.line(f"br i1 {ends}, label %{after}, label %{again}")
@@ -488,7 +488,7 @@ class LoopLines:
                 self.put(target, value)
             further = self.numbers(op.body.outputs[op.carries]).item() if isinstance(op, While) else ""
         self._look_at_signals(most)
-        advanced = self.code.value(f"add i64 {place}, 1")
+        advanced = self.code.value(f"add nuw nsw i64 {place}, 1")
         self.line(f"br label %{start}")
         self._count()
         ways = [f"  {place} = phi i64 [ 0, %{before} ], [ {advanced}, %{self.block} ]"]

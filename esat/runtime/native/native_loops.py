@@ -105,11 +105,22 @@ class _NativeLoop:
         """Have what is written to, before steps are."""
         memory, node = self.memory, self.node
         for number in printed.tables:
-            one = node.outputs[number]
-            yield from memory.move(memory.target(one), views[number], one.tensor_type.numpy_dtype)
+            one, view = node.outputs[number], memory.handed.get(node.inputs[1 + number])
+            if view is None or not memory.hand_on(one, view):
+                if self._is_for_a_loop(one):
+                    memory.hand_on(one)
+                yield from memory.move(memory.target(one), views[number], one.tensor_type.numpy_dtype)
         if isinstance(self.op, While):
             for one in node.outputs[self.op.carries + 2 :]:
                 yield from _zeros(memory, one, memory.target(one))
+
+    def _is_for_a_loop(self, variable: Variable) -> bool:
+        """Whether a loop takes a result as a carry, and nothing else reads it."""
+        clients = self.memory.program.graph.clients[variable]
+        node, place = clients[0] if clients else ("output", 0)
+        if len(clients) != 1 or node == "output" or not isinstance(node.op, LoopOp):
+            return False
+        return 1 <= place <= node.op.carries
 
     def _call(self, printed: PrintedLoop, views: Sequence[NativeView]) -> Step:
         memory, op, node = self.memory, self.op, self.node

@@ -125,6 +125,8 @@ class NativeMemory:
         Owners of code and numbers, and arrays that each call writes before it reads them.
     own_bytes
         Bytes of memory that was made besides the frame.
+    handed
+        Tables that one loop hands to another, which changes them where they are: in memory of their own.
     steps_inside
         Gives the steps of another program, for the shapes of a key of its table, as those of a loop.
     """
@@ -149,6 +151,7 @@ class NativeMemory:
         self.changing: list[np.ndarray[Any, Any]] = list(frame)
         self.libraries: dict[tuple[int, int], None] = {}
         self.own_bytes = 0
+        self.handed: dict[Variable, NativeView] = {}
         self.leaves = (*program.graph.inputs, *program.shared)
         self._places: dict[Variable, Place] = {}
         self._views: dict[Variable, NativeView] = {}
@@ -272,6 +275,15 @@ class NativeMemory:
                 place = self._places[variable] = self.scratch(self.shape(variable), dtype).place
             self._views[variable] = self._whole(place, variable)
         return self._views[variable]
+
+    def hand_on(self, variable: Variable, view: NativeView | None = None) -> bool:
+        """Have a result in memory of its own, or where a view is, unless it is made where it is returned."""
+        if self._places.get(made_in(self.program, variable)) in self.outputs:
+            return False
+        if view is None:
+            view = self.scratch(self.shape(variable), variable.tensor_type.numpy_dtype)
+        self.handed[variable] = self._views[variable] = view
+        return True
 
     def choice(self) -> int:
         """The number of a new choice."""
