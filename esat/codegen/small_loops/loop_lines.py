@@ -6,28 +6,27 @@ step reads what it has written over, is no code here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from esat.base.records import record
-from esat.codegen.matmul.straight_line import StraightLine
-from esat.codegen.small_loops.number_lines import KINDS, NoCodeError, computed, cost_of
-from esat.codegen.small_loops.order import handed_on, in_order, is_array
-from esat.codegen.small_loops.step_lines import MOST_LINES, MOST_NUMBERS, Numbers, as_numbers, number_lines
-from esat.codegen.small_loops.tables import Part, Root, Table, contiguous
+from esat.codegen.small_loops.number_lines import KINDS, NoCodeError
+from esat.codegen.small_loops.order import handed_on, in_order, is_array, is_choice
+from esat.codegen.small_loops.step_lines import MOST_LINES, MOST_NUMBERS, Numbers, number_lines
+from esat.codegen.small_loops.table_lines import asserted, filled, part, shuffled, size, written
+from esat.codegen.small_loops.tables import Part, Root, Table
+from esat.codegen.small_loops.value_lines import LARGEST, Affine, Value, ValueLines, one_number
 from esat.graph import Apply, Constant, FunctionGraph, Variable
 from esat.ops.arrays.creation import Alloc
 from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.arrays.shape import ShapeI
 from esat.ops.arrays.view import Reshape
 from esat.ops.control import Assert, IfElse
-from esat.ops.index.basic import IncSubtensor, SetSubtensor, Subtensor
-from esat.ops.index.entries import OPERAND, Entry, Slice
+from esat.ops.index.basic import Subtensor
 from esat.ops.index.write import PartWrite
 from esat.ops.loops.record import LoopOp, Scan, While
 
@@ -35,243 +34,24 @@ BETWEEN_SIGNALS = 1 << 28
 """Lines that run without a look at signals: a tenth of a second."""
 SHORT = 1 << 20
 """Lines of a loop that asks for no signals itself."""
-BYTES: Mapping[str, int] = {dtype: np.dtype(dtype).itemsize for dtype in KINDS}
-"""Of a number in memory."""
 
 
-@record(frozen=True, eq=False)
-class Affine:
-    """Integers that grow by the same along each axis, which need not be read.
+class LoopLines(ValueLines):
+    """Writes steps and loops of one function. Its block ``refused`` ends it with results that are not to be
+    used, and ``raised`` where a handler of a signal has raised an error.
 
     Attributes
     ----------
-    first
-        The first one, as text, and between which bounds it is.
-    distances, shape
-        How much they grow along axes, and sizes of these.
-    """
-
-    first: str
-    bounds: tuple[int, int]
-    distances: tuple[int, ...]
-    shape: tuple[int, ...]
-
-
-class Patched:
-    """An array with one element replaced, of which elements are read: it is nowhere."""
-
-    def __init__(self, array: Value, places: list[str], value: str) -> None:
-        self.array, self.places, self.value, self.shape = array, places, value, array.shape
-
-
-Value: TypeAlias = Any
-"""What stands for a variable: :data:`Numbers`, a :class:`Table`, :class:`Affine` or :class:`Patched`."""
-
-
-class LoopLines:
-    """Writes lines of one function. Its block ``refused`` ends it with results that are not to be used, and
-    ``raised`` where a handler of a signal has raised an error.
-
-    Attributes
-    ----------
-    code
-        The lines.
-    values
-        What stands for variables that have been computed, where lines are written.
-    block
-        The label there.
-    constants, scratch
-        Numbers that lines read at ``%constant0`` and so on, and shapes and dtypes of ``%scratch0`` and so on.
-    cost
-        About how many lines take as long, those of the loops within that ask for signals left out.
     looks
         Whether a loop asks for signals.
+    steps
+        How many operations lines are of.
     """
 
     def __init__(self) -> None:
-        self.code = StraightLine(1)
-        self.values: dict[Variable, Value] = {}
-        self.block = "entry"
-        self.constants: list[np.ndarray[Any, Any]] = []
-        self.scratch: list[tuple[tuple[int, ...], str]] = []
-        self.cost, self.looks, self.steps = 0, False, 0
-        self._counted = self._first = 0
-        self._ranges: dict[str, tuple[int, int]] = {}
-        self._own: set[Root] = set()
-        self._labels = 0
-        self.handed: set[Variable] = set()
-
-    # ---- lines
-
-    def line(self, text: str) -> None:
-        """A line that gives nothing."""
-        self.code.lines.append(f"  {text}")
-
-    def label(self, name: str) -> str:
-        """A new label."""
-        self._labels += 1
-        return f"{name}{self._labels}"
-
-    def begin(self, label: str) -> None:
-        """Begin a block."""
-        self.code.lines.append(f"{label}:")
-        self.block = label
-
-    def require(self, bit: str) -> None:
-        """Results are used only where a bit is set."""
-        if bit != "true":
-            fine = self.label("fine")
-            self.line(f"br i1 {bit}, label %{fine}, label %refused")
-            self.begin(fine)
-
-    def _count(self) -> None:
-        """Add the cost of new lines."""
-        new = self.code.lines[self._counted :]
-        self.cost += sum(map(cost_of, new))
-        self._counted = len(self.code.lines)
-
-    # ---- values
-
-    def value(self, variable: Variable) -> Value:
-        """What stands for a variable."""
-        if variable not in self.values:
-            assert isinstance(variable, Constant)
-            self.values[variable] = self._constant(np.asarray(variable.data), variable.tensor_type.dtype)
-        return self.values[variable]
-
-    def numbers(self, variable: Variable) -> Numbers:
-        """The numbers of a variable. Raises NoCodeError where they are many."""
-        found = self.value(variable)
-        return found if isinstance(found, np.ndarray) else self.loaded(self.table(found))
-
-    def table(self, value: Value) -> Table:
-        """What is in memory, or is put there."""
-        if isinstance(value, Table):
-            return value
-        if isinstance(value, Affine) and value.bounds[0] == value.bounds[1]:
-            places = np.indices(value.shape)
-            steps = (one * step for one, step in zip(places, value.distances, strict=True))
-            return self._stored(np.asarray(sum(steps, np.int64(value.bounds[0])), np.int64))
-        raise NoCodeError
-
-    def _constant(self, data: np.ndarray[Any, Any], dtype: str) -> Value:
-        if dtype not in KINDS:
-            raise NoCodeError
-        found = affine(data)
-        if found is not None:
-            return found
-        return as_numbers(data, dtype) if data.size <= MOST_NUMBERS else self._stored(data)
-
-    def _stored(self, data: np.ndarray[Any, Any]) -> Table:
-        """Numbers that are known, in memory."""
-        self.constants.append(np.ascontiguousarray(data))
-        shape, dtype = data.shape, str(data.dtype)
-        name = f"%constant{len(self.constants) - 1}"
-        return Table(Root(dtype), 0, name, shape, contiguous(shape, BYTES[dtype]))
-
-    def fresh(self, shape: tuple[int, ...], dtype: str) -> Table:
-        """Memory of this step's own."""
-        self.scratch.append((shape, dtype))
-        root = Root(dtype)
-        self._own.add(root)
-        return Table(root, 0, f"%scratch{len(self.scratch) - 1}", shape, contiguous(shape, BYTES[dtype]))
-
-    def loaded(self, table: Table) -> Numbers:
-        """The numbers of a small table."""
-        if not 1 <= table.size <= MOST_NUMBERS:
-            raise NoCodeError
-        found = np.empty(table.shape, object)
-        for place in np.ndindex(table.shape):
-            found[place] = self.load(table, list(map(str, place)))
-        return found
-
-    def address(self, table: Table, places: Sequence[str]) -> str:
-        """Where an element is."""
-        pointer = table.pointer
-        for place, stride in zip(places, table.strides, strict=True):
-            if place != "0":
-                pointer = self.code.value(
-                    f"getelementptr inbounds i8, ptr {pointer}, i64 {self._times(place, stride)}"
-                )
-        return pointer
-
-    def _times(self, place: str, stride: int | str) -> str:
-        if isinstance(stride, int) and place.lstrip("-").isdigit():
-            return str(int(place) * stride)
-        return self.code.value(f"mul nsw i64 {place}, {stride}")
-
-    def load(self, table: Table, places: Sequence[str]) -> str:
-        """An element. Raises NoCodeError where it has been written over."""
-        if not table.is_current:
-            raise NoCodeError
-        dtype, pointer = table.root.dtype, self.address(table, places)
-        if dtype == "bool":
-            byte = self.code.value(f"load i8, ptr {pointer}, align 1")
-            return self.code.value(f"icmp ne i8 {byte}, 0")
-        return self.code.value(f"load {KINDS[dtype]}, ptr {pointer}, align {BYTES[dtype]}")
-
-    def store(self, table: Table, places: Sequence[str], value: str) -> None:
-        """Write an element; the version of the table is the caller's."""
-        dtype, pointer = table.root.dtype, self.address(table, places)
-        if dtype == "bool":
-            byte = self.code.value(f"zext i1 {value} to i8")
-            self.line(f"store i8 {byte}, ptr {pointer}, align 1")
-        else:
-            self.line(f"store {KINDS[dtype]} {value}, ptr {pointer}, align {BYTES[dtype]}")
-
-    def put(self, table: Table, value: Value, combine: Callable[[str, str], str] | None = None) -> None:
-        """Write to all elements what is broadcast to them."""
-        if not isinstance(value, np.ndarray):
-            value = self.table(value)
-            if value.root is table.root:
-                value = self.loaded(value)
-        if isinstance(value, np.ndarray) and table.size > MOST_NUMBERS and value.size > 1:
-            raise NoCodeError
-
-        def element(places: list[str]) -> None:
-            pairs = zip(places[len(places) - len(value.shape) :], value.shape, strict=True)
-            own = ["0" if size == 1 else place for place, size in pairs]
-            given = value[tuple(map(int, own))] if isinstance(value, np.ndarray) else self.load(value, own)
-            if combine is not None:
-                given = combine(self.load(table, places), given)
-            self.store(table, places, given)
-
-        if table.size <= MOST_NUMBERS:
-            for place in np.ndindex(table.shape):
-                element(list(map(str, place)))
-        else:
-            self._each(table.shape, [], element)
-
-    def _each(self, shape: Sequence[int], places: list[str], element: Callable[[list[str]], None]) -> None:
-        if not shape:
-            element(places)
-            return
-        self._count()
-        before, cost = self.block, self.cost
-        again, after = self.label("again"), self.label("after")
-        place = f"%{again}_place"
-        self.line(f"br label %{again}")
-        self.begin(again)
-        slot = len(self.code.lines)
-        self.code.lines.append("")
-        self._each(shape[1:], [*places, place], element)
-        following = self.code.value(f"add nuw nsw i64 {place}, 1")
-        self.code.lines[slot] = f"  {place} = phi i64 [ 0, %{before} ], [ {following}, %{self.block} ]"
-        ends = self.code.value(f"icmp eq i64 {following}, {shape[0]}")
-        self.line(f"br i1 {ends}, label %{after}, label %{again}")
-        self._count()
-        self.cost = cost + shape[0] * (self.cost - cost)
-        self.begin(after)
-
-    def own(self, value: Value, dtype: str) -> Table:
-        """A table that the step may change: what is its own, or a copy."""
-        if isinstance(value, Table) and value.root in self._own:
-            return value
-        if isinstance(value, Patched) or not prod(value.shape):
-            raise NoCodeError
-        copy = self.fresh(value.shape, dtype)
-        self.put(copy, value)
-        return copy.written()
+        super().__init__()
+        self.looks, self.steps, self._first = False, 0, 0
+        self._eager: set[Apply] = set()
 
     # ---- steps
 
@@ -299,6 +79,8 @@ class LoopLines:
 
     def _results(self, node: Apply) -> list[Value]:
         op = node.op
+        if is_choice(node) and not isinstance(op, IfElse):
+            return self.switch(node)
         for kind, write in _WRITERS.items():
             if isinstance(op, kind):
                 found = write(self, node)
@@ -311,69 +93,42 @@ class LoopLines:
     def _narrow(self, node: Apply, found: Sequence[Numbers]) -> None:
         """Know between which bounds a sum of integers is."""
         name = getattr(node.op, "name", "")
-        if name in ("add", "sub") and not node.outputs[0].tensor_type.ndim:
+        type = node.outputs[0].tensor_type
+        if name in ("add", "sub") and type.dtype == "int64" and not type.ndim:
             bounds = [self.bounds(self.numbers(one).item()) for one in node.inputs]
             if len(bounds) == 2 and bounds[0] and bounds[1]:
                 (low, high), (other, last) = bounds[0], bounds[1]
                 both = (low + other, high + last) if name == "add" else (low - last, high - other)
-                self._ranges[found[0].item()] = both
-
-    def bounds(self, number: str) -> tuple[int, int] | None:
-        """Between which bounds an integer of 64 bits is known to be."""
-        if number.lstrip("-").isdigit():
-            return int(number), int(number)
-        return self._ranges.get(number)
-
-    def place(self, number: str, size: int) -> str:
-        """An index, counted from the start; it is required to be within bounds."""
-        known = self.bounds(number)
-        if known is not None and known[0] >= 0 and known[1] < size:
-            return number
-        if known is None or known[0] < 0:
-            negative = self.code.value(f"icmp slt i64 {number}, 0")
-            from_end = self.code.value(f"add i64 {number}, {size}")
-            number = self.code.value(f"select i1 {negative}, i64 {from_end}, i64 {number}")
-        self.require(self.code.value(f"icmp ult i64 {number}, {size}"))
-        return number
-
-    def entries(self, node: Apply, first: int, shape: Sequence[int]) -> tuple[list[str | range], Part]:
-        """What entries choose of each axis, a place or several; and how they are told, which is the same
-        wherever it is computed anew."""
-        entries: tuple[Entry, ...] = node.op.entries  # type: ignore[attr-defined]
-        given = iter(node.inputs[first:])
-        found: list[str | range] = []
-        told: list[Hashable] = []
-        for entry, size in zip(entries, shape, strict=True):
-            if entry is OPERAND or isinstance(entry, int):
-                number = str(entry) if isinstance(entry, int) else self.numbers(next(given)).item()
-                told.append(number)
-                found.append(self.place(number, size))
-            elif isinstance(entry, Slice) and entry.is_static and entry.step != 0:
-                found.append(range(*slice(*entry.parts()).indices(size)))
-                told.append(found[-1])
-            else:
-                raise NoCodeError
-        return found, tuple(told)
-
-    def chosen(self, table: Table, entries: Sequence[str | range], told: Part) -> Table:
-        """A part of a table."""
-        firsts = [one if isinstance(one, str) else str(one.start if one else 0) for one in entries]
-        kept = [axis for axis, one in enumerate(entries) if isinstance(one, range)]
-        shape = [len(entries[axis]) for axis in kept]
-        strides = [_scaled(table.strides[axis], entries[axis]) for axis in kept]
-        return table.chosen(told, self.address(table, firsts), shape, strides)
+                if max(map(abs, both)) < LARGEST:
+                    self.ranges[found[0].item()] = both
 
     # ---- choices
 
+    def switch(self, node: Apply) -> list[Value]:
+        """One of two numbers, of which only that one is computed where neither may raise an error."""
+        made: list[list[Any]] = [self.code.lines, self.constants, self.scratch]
+        counts, requires = list(map(len, made)), self.requires
+        block, ranges, steps = self.block, dict(self.ranges), self.steps
+        if node not in self._eager:
+            found = self.choice(node)
+            if self.requires == requires:
+                return found
+            self._eager.add(node)
+            for lines, count in zip(made, counts, strict=True):
+                del lines[count:]
+            self.block, self.ranges, self.steps = block, ranges, steps
+            self.counted = min(self.counted, counts[0])
+        self.region(node.inputs)
+        return number_lines(self.code, node, list(map(self.numbers, node.inputs)))
+
     def choice(self, node: Apply) -> list[Value]:
         """The values of one branch, which alone is run."""
-        op = node.op
-        assert isinstance(op, IfElse)
         condition = self.numbers(node.inputs[0]).item()
-        sides = op.branches(node.inputs)
+        half = (len(node.inputs) + 1) // 2
+        sides = node.inputs[1:half], node.inputs[half:]
         labels = [self.label("then"), self.label("otherwise")]
         after = self.label("joined")
-        known, own = self.values, self._own
+        known, own = self.values, self.changeable
         before = {root: list(root.writes) for root in own}
         self.line(f"br i1 {condition}, label %{labels[0]}, label %{labels[1]}")
         found: list[list[Value]] = []
@@ -382,7 +137,7 @@ class LoopLines:
         for label, side in zip(labels, sides, strict=True):
             for root, writes in before.items():
                 root.writes = list(writes)
-            self.values, self._own = dict(known), set(own)
+            self.values, self.changeable = dict(known), set(own)
             self.begin(label)
             self.region(side)
             values = [self.value(one) for one in side]
@@ -395,7 +150,7 @@ class LoopLines:
             written.append({root: root.writes[len(writes) :] for root, writes in before.items()})
             ends.append(self.block)
             self.line(f"br label %{after}")
-        self.values, self._own = known, own
+        self.values, self.changeable = known, own
         for root, writes in before.items():
             root.writes = [*writes, *written[0][root], *written[1][root]]
         self.begin(after)
@@ -425,10 +180,10 @@ class LoopLines:
 
     @contextmanager
     def _within(self, roots: set[Root]) -> Iterator[None]:
-        known, own = self.values, self._own
-        self.values, self._own = dict(known), set(roots)
+        known, own = self.values, self.changeable
+        self.values, self.changeable = dict(known), set(roots)
         yield
-        self.values, self._own = known, own
+        self.values, self.changeable = known, own
 
     def loop(
         self, op: LoopOp, control: str, operands: Sequence[Value], rows: Sequence[Table], most: int | None
@@ -451,7 +206,7 @@ class LoopLines:
         """
         carries, sequences, invariants = op.split(operands)
         carries = [one.written() if isinstance(one, Table) else one for one in carries]
-        self._count()
+        self.count()
         outside, self.cost = self.cost, 0
         before, start, body, after = self.block, *map(self.label, ("loop", "body", "done"))
         place = f"%{start}_place"
@@ -490,7 +245,7 @@ class LoopLines:
         self._look_at_signals(most)
         advanced = self.code.value(f"add nuw nsw i64 {place}, 1")
         self.line(f"br label %{start}")
-        self._count()
+        self.count()
         ways = [f"  {place} = phi i64 [ 0, %{before} ], [ {advanced}, %{self.block} ]"]
         if isinstance(op, While):
             ways.append(f"  {goes_on} = phi i1 [ {control}, %{before} ], [ {further}, %{self.block} ]")
@@ -504,7 +259,7 @@ class LoopLines:
         self.cost += outside
         self.begin(after)
         last = [one.now() if isinstance(one, Table) else one for one in now]
-        return [*last, _one(place), _one(goes_on)] if isinstance(op, While) else last
+        return [*last, one_number(place), one_number(goes_on)] if isinstance(op, While) else last
 
     def _element(self, sequence: Value, place: str) -> Value:
         """What a sequence has for a step."""
@@ -528,8 +283,8 @@ class LoopLines:
         if distances:
             return Affine(found, bounds, tuple(distances), numbers.shape[1:])
         if not found.lstrip("-").isdigit():
-            self._ranges[found] = bounds
-        return _one(found)
+            self.ranges[found] = bounds
+        return one_number(found)
 
     def _following(self, now: Sequence[Value], found: Sequence[Value], dtypes: Sequence[str]) -> list[Value]:
         """The next carries; tables are where the carries were."""
@@ -559,7 +314,7 @@ class LoopLines:
 
     def _look_at_signals(self, most: int | None) -> None:
         """See to it that handlers of signals run now and then."""
-        self._count()
+        self.count()
         if most is not None and most * self.cost <= SHORT:
             self.cost *= most
             return
@@ -576,25 +331,7 @@ class LoopLines:
         self.line(f"br i1 {self.code.value(f'icmp eq i32 {found}, 0')}, label %{goes_on}, label %raised")
         self.begin(goes_on)
         self.cost = 0
-        self._counted = len(self.code.lines)
-
-
-def affine(data: np.ndarray[Any, Any]) -> Affine | None:
-    """Integers that grow by the same along each axis; None for others."""
-    if data.dtype != np.int64 or not data.ndim or data.size < 2:
-        return None
-    first, last = int(data.flat[0]), int(data.flat[-1])
-    if abs(first) + abs(last) >= 1 << 62:
-        return None
-    starts = (data[(0,) * axis + (slice(0, 2),) + (0,) * (data.ndim - axis - 1)] for axis in range(data.ndim))
-    distances = tuple(int(one[-1]) - int(one[0]) for one in starts)
-    wanted: np.ndarray[Any, Any] = np.asarray(first, np.int64)
-    for axis, distance in enumerate(distances):
-        steps = distance * np.arange(data.shape[axis], dtype=np.int64)
-        wanted = wanted + steps.reshape(-1, *[1] * (data.ndim - axis - 1))
-    if not np.array_equal(data, wanted):
-        return None
-    return Affine(str(first), (first, first), distances, data.shape)
+        self.counted = len(self.code.lines)
 
 
 def is_table(body: FunctionGraph, variable: Variable) -> bool:
@@ -623,113 +360,6 @@ def _named(name: str, shape: tuple[int, ...]) -> Numbers:
     for number, place in enumerate(np.ndindex(shape)):
         found[place] = f"{name}_{number}"
     return found
-
-
-def _one(name: str) -> Numbers:
-    found = np.empty((), object)
-    found[()] = name
-    return found
-
-
-def _scaled(stride: int | str, chosen: Any) -> int | str:
-    if isinstance(stride, int):
-        return int(stride * chosen.step)
-    if chosen.step != 1:
-        raise NoCodeError
-    return stride
-
-
-def _part(lines: LoopLines, node: Apply) -> list[Value] | None:
-    array = lines.value(node.inputs[0])
-    op = node.op
-    assert isinstance(op, Subtensor)
-    if isinstance(array, np.ndarray) and all(isinstance(one, Constant) for one in node.inputs[1:]):
-        return None
-    entries, told = lines.entries(node, 1, array.shape)
-    if isinstance(array, Affine | np.ndarray):
-        array = lines.own(array, node.inputs[0].tensor_type.dtype)
-    if all(isinstance(one, str) for one in entries):
-        dtype = node.outputs[0].tensor_type.dtype
-        return [_one(_read(lines, array, [str(one) for one in entries], dtype))]
-    if isinstance(array, Patched):
-        raise NoCodeError
-    return [lines.chosen(array, entries, told)]
-
-
-def _read(lines: LoopLines, array: Value, places: list[str], dtype: str) -> str:
-    if isinstance(array, Table):
-        return lines.load(array, places)
-    before, same = _read(lines, array.array, places, dtype), "true"
-    for own, other in zip(array.places, places, strict=True):
-        same = lines.code.value(f"and i1 {same}, {computed(lines.code, 'eq', 'int64', own, other)}")
-    return lines.code.value(f"select i1 {same}, {KINDS[dtype]} {array.value}, {KINDS[dtype]} {before}")
-
-
-def _written(lines: LoopLines, node: Apply) -> list[Value] | None:
-    op, dtype = node.op, node.inputs[0].tensor_type.dtype
-    if type(op) not in (SetSubtensor, IncSubtensor):
-        raise NoCodeError
-    array, value = lines.value(node.inputs[0]), lines.value(node.inputs[1])
-    if isinstance(array, np.ndarray) and all(isinstance(one, Constant) for one in node.inputs[2:]):
-        return None
-    entries, told = lines.entries(node, 2, array.shape)
-    adds = isinstance(op, IncSubtensor)
-    is_element = all(isinstance(one, str) for one in entries)
-    if node.outputs[0] not in lines.handed and is_element:
-        if isinstance(array, Affine | np.ndarray):
-            array = lines.own(array, dtype)
-        places, number = [str(one) for one in entries], lines.numbers(node.inputs[1]).item()
-        if adds:
-            number = computed(lines.code, "add", dtype, _read(lines, array, places, dtype), number)
-        return [Patched(array, places, number)]
-    if isinstance(value, Table) and isinstance(array, Table) and not adds and value.root is array.root:
-        part = lines.chosen(array, entries, told)
-        is_same = (value.part, value.shape) == (part.part, part.shape)
-        if not (is_same and array.has_kept(value)):
-            raise NoCodeError
-        return [array.now()]
-    array = lines.own(array, dtype)
-    if not array.is_current:
-        raise NoCodeError
-    part = lines.chosen(array, entries, told)
-    if part.size:
-        lines.put(part, value, (lambda a, b: computed(lines.code, "add", dtype, a, b)) if adds else None)
-    part.written()
-    return [array.now()]
-
-
-def _shuffled(lines: LoopLines, node: Apply) -> list[Value] | None:
-    array, op = lines.value(node.inputs[0]), node.op
-    assert isinstance(op, DimShuffle)
-    if not isinstance(array, Table):
-        return None
-    shape = [1 if axis == "x" else array.shape[int(axis)] for axis in op.order]
-    strides = [0 if axis == "x" else array.strides[int(axis)] for axis in op.order]
-    return [array.chosen(("shuffled", op.order), array.pointer, shape, strides)]
-
-
-def _filled(lines: LoopLines, node: Apply) -> list[Value] | None:
-    shape = tuple(node.outputs[0].tensor_type.shape)
-    if None in shape or not prod(size or 0 for size in shape):
-        raise NoCodeError
-    sizes = tuple(size for size in shape if size is not None)
-    if prod(sizes) <= MOST_NUMBERS and node.outputs[0] not in lines.handed:
-        return None
-    table = lines.fresh(sizes, node.outputs[0].tensor_type.dtype)
-    lines.put(table, lines.value(node.inputs[0]))
-    return [table.written()]
-
-
-def _size(lines: LoopLines, node: Apply) -> list[Value]:
-    assert isinstance(node.op, ShapeI)
-    return [_one(str(lines.value(node.inputs[0]).shape[node.op.axis]))]
-
-
-def _asserted(lines: LoopLines, node: Apply) -> list[Value]:
-    for one in node.inputs[1:]:
-        for bit in lines.numbers(one).flat:
-            lines.require(bit)
-    return [lines.value(node.inputs[0])]
 
 
 def _loop(lines: LoopLines, node: Apply) -> list[Value]:
@@ -769,11 +399,11 @@ def _loop(lines: LoopLines, node: Apply) -> list[Value]:
 _WRITERS: Mapping[type, Callable[[LoopLines, Apply], list[Value] | None]] = {
     IfElse: LoopLines.choice,
     LoopOp: _loop,
-    Subtensor: _part,
-    PartWrite: _written,
-    DimShuffle: _shuffled,
-    Alloc: _filled,
-    ShapeI: _size,
-    Assert: _asserted,
+    Subtensor: part,
+    PartWrite: written,
+    DimShuffle: shuffled,
+    Alloc: filled,
+    ShapeI: size,
+    Assert: asserted,
 }
 """What writes the lines of ops that are not of numbers alone."""

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from esat.codegen.small_loops.number_lines import NoCodeError
 from esat.graph import Apply, Constant, TensorType, Variable
-from esat.graph.algorithms.traversal import postorder_of
+from esat.graph.algorithms.traversal import postorder_of, toposort
 from esat.ops.arrays.dimshuffle import DimShuffle
 from esat.ops.arrays.view import Reshape
 from esat.ops.control import IfElse
+from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.index.basic import Subtensor
 from esat.ops.index.write import PartWrite
 from esat.ops.loops.record import LoopOp
@@ -18,6 +19,25 @@ from esat.ops.loops.record import LoopOp
 def is_array(variable: Variable) -> bool:
     """Whether a variable may be in memory."""
     return isinstance(variable.type, TensorType) and variable.type.ndim > 0
+
+
+def is_choice(node: Apply) -> bool:
+    """Whether what a node needs after its first operand may be left out."""
+    return isinstance(node.op, IfElse) or (_is_switch(node) and any(map(_reads, node.inputs[1:])))
+
+
+def _is_switch(node: Apply) -> bool:
+    op = node.op
+    is_switch = isinstance(op, Elementwise) and op.name == "switch"
+    return is_switch and not any(one.tensor_type.ndim for one in node.inputs)
+
+
+def _reads(variable: Variable) -> bool:
+    """Whether a number is an element that is read, or computed of some."""
+    return any(
+        isinstance(node.op, Subtensor) and is_array(node.inputs[0]) and not is_array(node.outputs[0])
+        for node in toposort([variable])
+    )
 
 
 def handed_on(outputs: Iterable[Variable]) -> set[Variable]:
@@ -48,7 +68,7 @@ def in_order(
         return [one.owner for one in variables if one.owner is not None and one not in known]
 
     def always(node: Apply) -> list[Apply]:
-        return unknown(node.inputs[:1] if isinstance(node.op, IfElse) else node.inputs)
+        return unknown(node.inputs[:1] if is_choice(node) else node.inputs)
 
     nodes = postorder_of(unknown(targets), always)
     if not any(is_array(one) for node in nodes for one in (*node.inputs, *node.outputs)):
@@ -59,7 +79,7 @@ def in_order(
     needs: dict[Apply, set[Apply]] = {}
     for node in nodes:
         inner = [node]
-        if isinstance(node.op, IfElse):
+        if is_choice(node):
             lazily = postorder_of(unknown(node.inputs), lambda one: unknown(one.inputs))
             needs[node] = own & set(lazily)
             inner += [one for one in lazily if one not in own]

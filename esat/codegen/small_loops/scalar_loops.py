@@ -22,9 +22,10 @@ from esat.base.records import record
 from esat.base.storage import digest_of_sources
 from esat.codegen.ground.builtin_function import INTERRUPTED
 from esat.codegen.ground.machine_text import HostFunction, compiled
-from esat.codegen.small_loops.loop_lines import BETWEEN_SIGNALS, BYTES, LoopLines, affine, is_table
+from esat.codegen.small_loops.loop_lines import BETWEEN_SIGNALS, LoopLines, is_table
 from esat.codegen.small_loops.number_lines import KINDS, NoCodeError, cost_of, declarations
 from esat.codegen.small_loops.tables import Root, Table, contiguous
+from esat.codegen.small_loops.value_lines import BYTES, affine
 from esat.ops.loops.record import LoopOp, Scan, While
 
 _FORMULA = re.compile(r"@esat_(\w+)_float(32|64)\(")
