@@ -17,8 +17,8 @@ import numpy as np
 from esat.codegen.small_loops.number_lines import KINDS, NoCodeError
 from esat.codegen.small_loops.order import handed_on, in_order, is_array, is_choice
 from esat.codegen.small_loops.step_lines import MOST_LINES, MOST_NUMBERS, Numbers, number_lines
+from esat.codegen.small_loops.stored_tables import Part, Root, StoredTable
 from esat.codegen.small_loops.table_lines import asserted, filled, part, shuffled, size, written
-from esat.codegen.small_loops.tables import Part, Root, Table
 from esat.codegen.small_loops.value_lines import LARGEST, Affine, Value, ValueLines, one_number
 from esat.graph import Apply, Constant, FunctionGraph, Variable
 from esat.ops.arrays.creation import Alloc
@@ -141,7 +141,7 @@ class LoopLines(ValueLines):
             self.begin(label)
             self.region(side)
             values = [self.value(one) for one in side]
-            if any(isinstance(one, Table) and not one.is_current for one in values):
+            if any(isinstance(one, StoredTable) and not one.is_current for one in values):
                 raise NoCodeError
             found.append([
                 self.numbers(one) if not out.tensor_type.ndim or isinstance(value, np.ndarray) else value
@@ -160,7 +160,7 @@ class LoopLines(ValueLines):
         ]
 
     def _joined(self, then: Value, otherwise: Value, ends: list[str], dtype: str) -> Value:
-        if isinstance(then, Table) and isinstance(otherwise, Table):
+        if isinstance(then, StoredTable) and isinstance(otherwise, StoredTable):
             if (then.root, then.part, then.shape) != (otherwise.root, otherwise.part, otherwise.shape):
                 raise NoCodeError
             pair = f"[ {then.pointer}, %{ends[0]} ], [ {otherwise.pointer}, %{ends[1]} ]"
@@ -186,7 +186,12 @@ class LoopLines(ValueLines):
         self.values, self.changeable = known, own
 
     def loop(
-        self, op: LoopOp, control: str, operands: Sequence[Value], rows: Sequence[Table], most: int | None
+        self,
+        op: LoopOp,
+        control: str,
+        operands: Sequence[Value],
+        rows: Sequence[StoredTable],
+        most: int | None,
     ) -> list[Value]:
         """The last carries and, of a loop with a condition, how many steps there were, and whether there is
         another one.
@@ -205,14 +210,14 @@ class LoopLines(ValueLines):
             The most steps that there are, if that is known.
         """
         carries, sequences, invariants = op.split(operands)
-        carries = [one.written() if isinstance(one, Table) else one for one in carries]
+        carries = [one.written() if isinstance(one, StoredTable) else one for one in carries]
         self.count()
         outside, self.cost = self.cost, 0
         before, start, body, after = self.block, *map(self.label, ("loop", "body", "done"))
         place = f"%{start}_place"
         dtypes = [one.tensor_type.dtype for one in op.body.inputs[: op.carries]]
         now = [
-            one if isinstance(one, Table) else _named(f"%{start}_{number}", one.shape)
+            one if isinstance(one, StoredTable) else _named(f"%{start}_{number}", one.shape)
             for number, one in enumerate(carries)
         ]
         self.line(f"br label %{start}")
@@ -233,7 +238,7 @@ class LoopLines(ValueLines):
         if isinstance(op, Scan) and op.reverse:
             at = self.code.value(f"sub i64 {self.code.value(f'sub i64 {limit}, 1')}, {place}")
         given = [*now, *(self._element(one, at) for one in sequences), *invariants]
-        with self._within({one.root for one in now if isinstance(one, Table)}):
+        with self._within({one.root for one in now if isinstance(one, StoredTable)}):
             found = self.step(op.body, dict(zip(op.body.inputs, given, strict=True)))
             following = self._following(now, found, dtypes)
             kept = found[len(found) - len(rows) :]
@@ -258,14 +263,14 @@ class LoopLines(ValueLines):
         self.code.lines[slot] = "\n".join(ways)
         self.cost += outside
         self.begin(after)
-        last = [one.now() if isinstance(one, Table) else one for one in now]
+        last = [one.now() if isinstance(one, StoredTable) else one for one in now]
         return [*last, one_number(place), one_number(goes_on)] if isinstance(op, While) else last
 
     def _element(self, sequence: Value, place: str) -> Value:
         """What a sequence has for a step."""
         if isinstance(sequence, Affine):
             return self._moved(sequence, place)
-        if not isinstance(sequence, Table):
+        if not isinstance(sequence, StoredTable):
             raise NoCodeError
         rest = ["0"] * (len(sequence.shape) - 1)
         pointer = self.address(sequence, [place, *rest])
@@ -289,19 +294,19 @@ class LoopLines(ValueLines):
     def _following(self, now: Sequence[Value], found: Sequence[Value], dtypes: Sequence[str]) -> list[Value]:
         """The next carries; tables are where the carries were."""
         following: list[Value] = []
-        copies: list[tuple[Table, Value]] = []
+        copies: list[tuple[StoredTable, Value]] = []
         for one, value in zip(now, found, strict=False):
-            if not isinstance(one, Table):
+            if not isinstance(one, StoredTable):
                 following.append(value if isinstance(value, np.ndarray) else self.loaded(self.table(value)))
                 continue
             following.append(one)
-            is_there = isinstance(value, Table) and (value.root, value.part) == (one.root, one.part)
+            is_there = isinstance(value, StoredTable) and (value.root, value.part) == (one.root, one.part)
             if is_there and not value.is_current:
                 raise NoCodeError
             if not is_there:
                 copies.append((one, value))
         while copies:
-            sources = [value.root for _, value in copies if isinstance(value, Table)]
+            sources = [value.root for _, value in copies if isinstance(value, StoredTable)]
             ready = [pair for pair in copies if pair[0].root not in sources]
             if not ready:
                 raise NoCodeError

@@ -24,7 +24,7 @@ from esat.codegen.ground.builtin_function import INTERRUPTED
 from esat.codegen.ground.machine_text import HostFunction, compiled
 from esat.codegen.small_loops.loop_lines import BETWEEN_SIGNALS, LoopLines, is_table
 from esat.codegen.small_loops.number_lines import KINDS, NoCodeError, cost_of, declarations
-from esat.codegen.small_loops.tables import Root, Table, contiguous
+from esat.codegen.small_loops.stored_tables import Root, StoredTable, contiguous
 from esat.codegen.small_loops.value_lines import BYTES, affine
 from esat.ops.loops.record import LoopOp, Scan, While
 
@@ -80,7 +80,7 @@ class ScalarLoop(HostFunction):
 
 
 @record(frozen=True, eq=False)
-class Operand:
+class LoopOperand:
     """What is known of an operand of a loop: its sizes, bytes from element to element, and perhaps itself."""
 
     shape: tuple[int, ...]
@@ -116,7 +116,7 @@ class PrintedLoop:
 
 
 def printed_loop(
-    op: LoopOp, operands: Sequence[Operand], rows: Sequence[tuple[int, ...]], steps: int | None
+    op: LoopOp, operands: Sequence[LoopOperand], rows: Sequence[tuple[int, ...]], steps: int | None
 ) -> PrintedLoop | None:
     """The code of a loop; None where there is none, or too much of it.
 
@@ -138,7 +138,7 @@ def printed_loop(
 
 
 class _Printer:
-    def __init__(self, op: LoopOp, operands: Sequence[Operand], rows: Sequence[tuple[int, ...]]) -> None:
+    def __init__(self, op: LoopOp, operands: Sequence[LoopOperand], rows: Sequence[tuple[int, ...]]) -> None:
         self.op, self.operands, self.rows = op, operands, rows
         self.lines = LoopLines()
         self.ends = op.carries, op.carries + op.sequences
@@ -158,7 +158,7 @@ class _Printer:
         control = "%steps"
         if reads_control:
             dtype = "bool" if isinstance(op, While) else "int64"
-            control = lines.load(Table(Root(dtype), 0, "%control", (), ()), [])
+            control = lines.load(StoredTable(Root(dtype), 0, "%control", (), ()), [])
         given = [self._operand(number) for number in range(len(self.operands))]
         last = [self._result(f"%last{number}", number) for number in range(op.carries)]
         self.pointers += ["%count", "%further"] * isinstance(op, While)
@@ -174,7 +174,7 @@ class _Printer:
                 lines.put(last[number], value)
         if isinstance(op, While):
             for name, dtype, value in zip(("%count", "%further"), ("int64", "bool"), found[-2:], strict=True):
-                lines.store(Table(Root(dtype), 0, name, (), ()), [], value.item())
+                lines.store(StoredTable(Root(dtype), 0, name, (), ()), [], value.item())
         self.pointers += [f"%constant{number}" for number in range(len(lines.constants))]
         self.pointers += [f"%scratch{number}" for number in range(len(lines.scratch))]
         return PrintedLoop(
@@ -202,20 +202,22 @@ class _Printer:
         self.pointers.append(name)
         if is_sequence:
             self.integers.append(f"{name}_stride")
-            return Table(Root(dtype), 0, name, one.shape, (f"{name}_stride", *one.strides[1:]))
-        table = Table(Root(dtype), 0, name, one.shape, one.strides)
+            return StoredTable(Root(dtype), 0, name, one.shape, (f"{name}_stride", *one.strides[1:]))
+        table = StoredTable(Root(dtype), 0, name, one.shape, one.strides)
         return table if is_table(self.op.body, self.op.body.inputs[number]) else self.lines.loaded(table)
 
-    def _result(self, name: str, number: int) -> Table:
+    def _result(self, name: str, number: int) -> StoredTable:
         self.pointers.append(name)
         shape, dtype = self.operands[number].shape, self.dtypes[number]
-        return Table(Root(dtype), 0, name, shape, contiguous(shape, BYTES[dtype]))
+        return StoredTable(Root(dtype), 0, name, shape, contiguous(shape, BYTES[dtype]))
 
-    def _trace(self, number: int, shape: tuple[int, ...]) -> Table:
+    def _trace(self, number: int, shape: tuple[int, ...]) -> StoredTable:
         name, dtype = f"%trace{number}", self.op.kept[number].tensor_type.dtype
         self.pointers.append(name)
         self.integers.append(f"{name}_stride")
-        return Table(Root(dtype), 0, name, shape, (f"{name}_stride", *contiguous(shape, BYTES[dtype])[1:]))
+        return StoredTable(
+            Root(dtype), 0, name, shape, (f"{name}_stride", *contiguous(shape, BYTES[dtype])[1:])
+        )
 
     def _text(self) -> Iterator[str]:
         body, looks = self.lines.code.lines, self.lines.looks

@@ -8,7 +8,7 @@ import numpy as np
 
 from esat.codegen.small_loops.number_lines import KINDS, NoCodeError, computed
 from esat.codegen.small_loops.step_lines import MOST_NUMBERS
-from esat.codegen.small_loops.tables import Table
+from esat.codegen.small_loops.stored_tables import StoredTable
 from esat.codegen.small_loops.value_lines import Affine, Patched, Value, ValueLines, one_number
 from esat.graph import Apply, Constant
 from esat.ops.arrays.dimshuffle import DimShuffle
@@ -35,7 +35,7 @@ def part(lines: ValueLines, node: Apply) -> list[Value] | None:
 
 
 def _read(lines: ValueLines, array: Value, places: list[str], dtype: str) -> str:
-    if isinstance(array, Table):
+    if isinstance(array, StoredTable):
         return lines.load(array, places)
     before, same = _read(lines, array.array, places, dtype), "true"
     for own, other in zip(array.places, places, strict=True):
@@ -61,7 +61,12 @@ def written(lines: ValueLines, node: Apply) -> list[Value] | None:
         if adds:
             number = computed(lines.code, "add", dtype, _read(lines, array, places, dtype), number)
         return [Patched(array, places, number)]
-    if isinstance(value, Table) and isinstance(array, Table) and not adds and value.root is array.root:
+    if (
+        isinstance(value, StoredTable)
+        and isinstance(array, StoredTable)
+        and not adds
+        and value.root is array.root
+    ):
         part = lines.chosen(array, entries, told)
         is_same = (value.part, value.shape) == (part.part, part.shape)
         if not (is_same and array.has_kept(value)):
@@ -81,7 +86,7 @@ def shuffled(lines: ValueLines, node: Apply) -> list[Value] | None:
     """A table with its axes in another order; None of few numbers."""
     array, op = lines.value(node.inputs[0]), node.op
     assert isinstance(op, DimShuffle)
-    if not isinstance(array, Table):
+    if not isinstance(array, StoredTable):
         return None
     shape = [1 if axis == "x" else array.shape[int(axis)] for axis in op.order]
     strides = [0 if axis == "x" else array.strides[int(axis)] for axis in op.order]

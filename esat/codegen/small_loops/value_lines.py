@@ -12,7 +12,7 @@ from esat.base.records import record
 from esat.codegen.matmul.straight_line import StraightLine
 from esat.codegen.small_loops.number_lines import KINDS, NoCodeError, cost_of
 from esat.codegen.small_loops.step_lines import MOST_NUMBERS, Numbers, as_numbers
-from esat.codegen.small_loops.tables import Part, Root, Table, contiguous
+from esat.codegen.small_loops.stored_tables import Part, Root, StoredTable, contiguous
 from esat.graph import Apply, Constant, Variable
 from esat.ops.index.entries import OPERAND, Entry, Slice
 
@@ -48,7 +48,7 @@ class Patched:
 
 
 Value: TypeAlias = Any
-"""What stands for a variable: :data:`Numbers`, a :class:`Table`, :class:`Affine` or :class:`Patched`."""
+"""What stands for a variable: :data:`Numbers`, :class:`StoredTable`, :class:`Affine` or :class:`Patched`."""
 
 
 class ValueLines:
@@ -136,9 +136,9 @@ class ValueLines:
         found = self.value(variable)
         return found if isinstance(found, np.ndarray) else self.loaded(self.table(found))
 
-    def table(self, value: Value) -> Table:
+    def table(self, value: Value) -> StoredTable:
         """What is in memory, or is put there."""
-        if isinstance(value, Table):
+        if isinstance(value, StoredTable):
             return value
         if isinstance(value, Affine) and value.bounds[0] == value.bounds[1]:
             places = np.indices(value.shape)
@@ -154,21 +154,23 @@ class ValueLines:
             return found
         return as_numbers(data, dtype) if data.size <= MOST_NUMBERS else self._stored(data)
 
-    def _stored(self, data: np.ndarray[Any, Any]) -> Table:
+    def _stored(self, data: np.ndarray[Any, Any]) -> StoredTable:
         """Numbers that are known, in memory."""
         self.constants.append(np.ascontiguousarray(data))
         shape, dtype = data.shape, str(data.dtype)
         name = f"%constant{len(self.constants) - 1}"
-        return Table(Root(dtype), 0, name, shape, contiguous(shape, BYTES[dtype]))
+        return StoredTable(Root(dtype), 0, name, shape, contiguous(shape, BYTES[dtype]))
 
-    def fresh(self, shape: tuple[int, ...], dtype: str) -> Table:
+    def fresh(self, shape: tuple[int, ...], dtype: str) -> StoredTable:
         """Memory of this step's own."""
         self.scratch.append((shape, dtype))
         root = Root(dtype)
         self.changeable.add(root)
-        return Table(root, 0, f"%scratch{len(self.scratch) - 1}", shape, contiguous(shape, BYTES[dtype]))
+        return StoredTable(
+            root, 0, f"%scratch{len(self.scratch) - 1}", shape, contiguous(shape, BYTES[dtype])
+        )
 
-    def loaded(self, table: Table) -> Numbers:
+    def loaded(self, table: StoredTable) -> Numbers:
         """The numbers of a small table."""
         if not 1 <= table.size <= MOST_NUMBERS:
             raise NoCodeError
@@ -177,7 +179,7 @@ class ValueLines:
             found[place] = self.load(table, list(map(str, place)))
         return found
 
-    def address(self, table: Table, places: Sequence[str]) -> str:
+    def address(self, table: StoredTable, places: Sequence[str]) -> str:
         """Where an element is."""
         pointer = table.pointer
         for place, stride in zip(places, table.strides, strict=True):
@@ -192,7 +194,7 @@ class ValueLines:
             return str(int(place) * stride)
         return self.code.value(f"mul nsw i64 {place}, {stride}")
 
-    def load(self, table: Table, places: Sequence[str]) -> str:
+    def load(self, table: StoredTable, places: Sequence[str]) -> str:
         """An element. Raises NoCodeError where it has been written over."""
         if not table.is_current:
             raise NoCodeError
@@ -202,7 +204,7 @@ class ValueLines:
             return self.code.value(f"icmp ne i8 {byte}, 0")
         return self.code.value(f"load {KINDS[dtype]}, ptr {pointer}, align {BYTES[dtype]}")
 
-    def store(self, table: Table, places: Sequence[str], value: str) -> None:
+    def store(self, table: StoredTable, places: Sequence[str], value: str) -> None:
         """Write an element; the version of the table is the caller's."""
         dtype, pointer = table.root.dtype, self.address(table, places)
         if dtype == "bool":
@@ -211,7 +213,7 @@ class ValueLines:
         else:
             self.line(f"store {KINDS[dtype]} {value}, ptr {pointer}, align {BYTES[dtype]}")
 
-    def put(self, table: Table, value: Value, combine: Callable[[str, str], str] | None = None) -> None:
+    def put(self, table: StoredTable, value: Value, combine: Callable[[str, str], str] | None = None) -> None:
         """Write to all elements what is broadcast to them."""
         if not isinstance(value, np.ndarray):
             value = self.table(value)
@@ -255,9 +257,9 @@ class ValueLines:
         self.cost = cost + shape[0] * (self.cost - cost)
         self.begin(after)
 
-    def own(self, value: Value, dtype: str) -> Table:
+    def own(self, value: Value, dtype: str) -> StoredTable:
         """A table that the step may change: what is its own, or a copy."""
-        if isinstance(value, Table) and value.root in self.changeable:
+        if isinstance(value, StoredTable) and value.root in self.changeable:
             return value
         if isinstance(value, Patched) or not prod(value.shape):
             raise NoCodeError
@@ -302,7 +304,7 @@ class ValueLines:
                 raise NoCodeError
         return found, tuple(told)
 
-    def chosen(self, table: Table, entries: Sequence[str | range], told: Part) -> Table:
+    def chosen(self, table: StoredTable, entries: Sequence[str | range], told: Part) -> StoredTable:
         """A part of a table."""
         firsts = [one if isinstance(one, str) else str(one.start if one else 0) for one in entries]
         kept = [axis for axis, one in enumerate(entries) if isinstance(one, range)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from esat.codegen.native_functions.native_plan import LoopControl, Place, RepeatedSteps, RoutineStep, Step
-from esat.codegen.small_loops.scalar_loops import Operand, PrintedLoop, printed_loop
+from esat.codegen.small_loops.scalar_loops import LoopOperand, PrintedLoop, printed_loop
 from esat.graph import Apply, Constant, Variable
 from esat.ops.loops.record import LoopOp, Scan, While
 from esat.runtime.loop_routine import LoopRoutine
@@ -88,7 +88,7 @@ class _NativeLoop:
         memory, op, node = self.memory, self.op, self.node
         views = [memory.view(one) for one in node.inputs[1:]]
         operands = [
-            Operand(view.shape, view.byte_strides, one.data if isinstance(one, Constant) else None)
+            LoopOperand(view.shape, view.byte_strides, one.data if isinstance(one, Constant) else None)
             for view, one in zip(views, node.inputs[1:], strict=True)
         ]
         for sequence in op.split(node.inputs[1:])[1]:

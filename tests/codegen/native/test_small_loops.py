@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import esat
-from esat.codegen.small_loops.scalar_loops import Operand, printed_loop
+from esat.codegen.small_loops.scalar_loops import LoopOperand, printed_loop
 from esat.codegen.small_loops.step_lines import MOST_LINES, MOST_NUMBERS
-from esat.codegen.small_loops.tables import contiguous
+from esat.codegen.small_loops.stored_tables import contiguous
 from esat.compilation.recorded.content import NativeRecord, decoded, encoded, packed, unpacked
 from esat.graph import FunctionGraph
 from esat.ops.loops.parts import LoopParts
@@ -33,7 +33,7 @@ def is_printed(op):
     def operand(number, one):
         shape = tuple(MOST_NUMBERS + 2 if size is None else size for size in one.tensor_type.shape)
         shape = (9, *shape) if op.carries <= number < op.carries + op.sequences else shape
-        return Operand(shape, contiguous(shape, one.tensor_type.numpy_dtype.itemsize))
+        return LoopOperand(shape, contiguous(shape, one.tensor_type.numpy_dtype.itemsize))
 
     operands = [operand(number, one) for number, one in enumerate(op.body.inputs)]
     return printed_loop(op, operands, [(9, *one.tensor_type.shape) for one in op.kept], 9) is not None

@@ -30,7 +30,7 @@ class Root:
 
 
 @record(frozen=True, eq=False)
-class Table:
+class StoredTable:
     """Elements in memory.
 
     Attributes
@@ -64,22 +64,24 @@ class Table:
         """The number of elements."""
         return prod(self.shape)
 
-    def chosen(self, by: Hashable, pointer: str, shape: Sequence[int], strides: Sequence[int | str]) -> Table:
+    def chosen(
+        self, by: Hashable, pointer: str, shape: Sequence[int], strides: Sequence[int | str]
+    ) -> StoredTable:
         """A part of it."""
         return replace(
             self, pointer=pointer, shape=tuple(shape), strides=tuple(strides), part=(*self.part, by)
         )
 
-    def written(self) -> Table:
+    def written(self) -> StoredTable:
         """The elements after a write to them."""
         self.root.writes.append(self.part)
         return self.now()
 
-    def now(self) -> Table:
+    def now(self) -> StoredTable:
         """The elements that are there now."""
         return replace(self, version=len(self.root.writes))
 
-    def has_kept(self, inner: Table) -> bool:
+    def has_kept(self, inner: StoredTable) -> bool:
         """Whether all that was written since is in a part, which holds what is there now."""
         since = self.root.writes[self.version :]
         return inner.is_current and all(one[: len(inner.part)] == inner.part for one in since)
