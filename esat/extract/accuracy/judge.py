@@ -144,6 +144,7 @@ def _truths(
 ) -> tuple[Truths, References]:
     truths = Truths(graph.terms, order, sample.inputs, sample.drawn, sample.batch)
     truths.run()
+    truths.forget(range(len(contested)) if sample.drawn else _with_functions(order))
     scales = scales_of(order, truths, sample)
     compared = contested.copy()
     compared[graph.roots] = True

@@ -46,6 +46,11 @@ REFUSED = 1e6
 """Bits that are added to the losses of a form that is refused: more than any form can lose."""
 
 
+HALF_KNOWN = 2.0**-26
+"""Relative bound up to which a form is told to be no number where the value is one: functions that exist in
+float64 only are not known to their last places."""
+
+
 class Loss(NamedTuple):
     """Bits that values lose beyond the dead zone, summed over moderate and over extreme points."""
 
@@ -64,15 +69,16 @@ class UnitLosses(NamedTuple):
 class _Reference(NamedTuple):
     """What the values of one stack are compared with.
 
-    The truth in the format (zero where it is infinite), what is missing to it, one over its last place, where
-    it is known well enough, where it is infinite; of each class, whether all of it is known and finite; and
-    how many bits of float64 one bit of the format stands for.
+    The truth in the format (zero where it is infinite), what is missing to it, one over its last place; where
+    it is known well enough, where only so far that it is a number, and where it is infinite; of each class,
+    whether all of it is known and finite; and how many bits of float64 one bit of the format stands for.
     """
 
     rounded: Array
     rest: Array
     scale: Array
     judged: NDArray[np.bool_]
+    roughly: NDArray[np.bool_] | None
     infinite: Array
     is_plain: NDArray[np.bool_]
     weight: float
@@ -142,6 +148,8 @@ class References:
         difference = (values - rounded[:, None]).astype(of.rest.dtype, copy=False)
         difference += of.rest[rows][:, None]
         gap = np.abs(difference)
+        if of.roughly is not None:
+            gap[of.roughly[rows][:, None] & np.isfinite(gap)] = 0
         gap *= of.scale[rows][:, None]
         if not of.is_plain[rows].all():
             infinite = of.infinite[rows][:, None]
@@ -186,7 +194,8 @@ def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: n
     if dtype.kind in "biu":
         judged = judged & (bound <= 0.1)
         rounded = np.where(judged, value, 0).real.astype(dtype)
-        return _Reference(rounded, rounded, rounded, judged, rounded, np.asarray(judged.all(axis=axes)), 1.0)
+        whole = np.asarray(judged.all(axis=axes))
+        return _Reference(rounded, rounded, rounded, judged, None, rounded, whole, 1.0)
     rounded = value.astype(dtype)
     finite = np.isfinite(rounded)
     most = np.finfo(dtype).max
@@ -196,12 +205,15 @@ def _reference(value: Array, bound: Array, scale: Array, judged: Array, dtype: n
     # What is smaller has no inverse.
     ulp = np.maximum(np.spacing(size.astype(most.dtype)).astype(np.float64), _LEAST)
     rest = (rounded - value).astype(np.complex128 if dtype.kind == "c" else np.float64)
-    judged &= np.where(finite, bound <= 4 * ulp, (np.abs(value) - bound > most) | (bound == 0)) & in_range
+    known = bound <= np.maximum(4 * ulp, HALF_KNOWN * np.abs(value))
+    judged &= np.where(finite, known, (np.abs(value) - bound > most) | (bound == 0)) & in_range
+    roughly = judged & finite & (bound > 4 * ulp)
     return _Reference(
         np.where(finite, rounded, 0).astype(dtype),
         np.where(finite, rest, 0),
         1 / ulp,
         judged,
+        roughly if roughly.any() else None,
         np.where(finite, 0, rounded).astype(dtype),
         (judged & finite).all(axis=axes),
         (52 - DEAD_ZONE) / (int(np.finfo(dtype).nmant) - DEAD_ZONE),

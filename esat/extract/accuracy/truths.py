@@ -8,7 +8,7 @@ class has a value, that is the class's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ Array = NDArray[Any]
 
 _GOOD = REAL(2.0) ** -60
 """Relative bound below which it is not worth while to evaluate the users of a class again."""
+_FEW = 0.125
+"""Share of the points; an operation that is another at tiny sizes contradicts others at most of them."""
 
 
 class Truths(Evaluation):
@@ -59,6 +61,7 @@ class Truths(Evaluation):
         self.value: list[Array] = []
         self.bound: list[Array] = []
         self.conflicts: set[int] = set()
+        self._apart: dict[int, Array] = {}
         for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
             self.value.append(zeros((count, batch, *shape), dtype))
             self.bound.append(np.full((count, batch, *shape), UNKNOWN))
@@ -69,6 +72,15 @@ class Truths(Evaluation):
             stack, row = numbering.stack[klass], numbering.row[klass]
             self.value[stack][row], self.bound[stack][row] = values, 0
             self.known[stack][row] = True
+
+    def forget(self, classes: Collection[int]) -> None:
+        """Take what contradicts itself at few points, in some classes, for unknown at these points."""
+        numbering = self._numbering
+        for klass in self.conflicts.intersection(classes):
+            apart = self._apart[klass]
+            if apart.reshape(len(apart), -1).any(axis=1).mean() <= _FEW:
+                self.bound[numbering.stack[klass]][numbering.row[klass]][apart] = UNKNOWN
+                self.conflicts.remove(klass)
 
     def _computed(self, group: UnitGroup) -> Found:
         shape = self._numbering.shapes[group.result]
@@ -92,7 +104,7 @@ class Truths(Evaluation):
         value = widened(values)
         unit = np.finfo(self._numbering.dtypes[group.result]).eps / 2 if rounded.any() else 0.0
         units = np.where(rounded, unit, 0.0).astype(REAL).reshape(-1, *[1] * (value.ndim - 1))
-        return value, np.abs(values) * units
+        return value, np.where(units > 0, np.abs(values), 0) * units  # infinite ones are exact
 
     def _take(self, group: UnitGroup, found: Found) -> IntArray:
         """Let classes take values that are better than theirs; the classes whose users gain by it."""
@@ -106,9 +118,11 @@ class Truths(Evaluation):
             return members
         old, error = values[rows], bounds[rows]
         axes = tuple(range(1, value.ndim))
-        apart = (contradicts(value, bound, old, error)).any(axis=axes) & ~fresh
-        if apart.any():
-            self.conflicts.update(members[apart].tolist())
+        apart = contradicts(value, bound, old, error)
+        for place in np.flatnonzero(apart.any(axis=axes) & ~fresh).tolist():
+            klass = int(members[place])
+            self.conflicts.add(klass)
+            self._apart[klass] = self._apart.get(klass, False) | apart[place]
         was_finite = np.isfinite(old) & (error < UNKNOWN)
         finite = np.isfinite(value) & (bound < UNKNOWN)
         better = (finite & ~was_finite) | ((finite | ~was_finite) & (bound < 0.5 * error))

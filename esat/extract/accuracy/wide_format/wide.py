@@ -337,7 +337,7 @@ def applied(rule: Rule, xs: Sequence[Wide], ts: Sequence[Wide], selects: bool = 
     finite = np.isfinite(value)
     if not finite.all():
         exact = ~np.isnan(value)
-        for error in known:
+        for error in [bound] if selects else known:  # a selection is as exact as what it selects
             exact &= _at_elements(error == 0, value.shape, np.all)
         value = np.where(finite | exact, value, 1)
         bound = np.where(finite, bound, np.where(exact, OVERFLOWN, UNKNOWN))
