@@ -1,4 +1,4 @@
-"""Rules of what reduces axes, runs along one, or orders it."""
+"""Rules of what reduces axes, normalizes along them, runs along one, or orders it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from esat.ops.arrays.searching import searchsorted
 from esat.ops.arrays.sorting import argsort, sort
 from esat.ops.arrays.view import expand_dims, reshape, transpose
 from esat.ops.cast import cast
+from esat.ops.normalization import log_softmax, softmax
 
 
 def _reduction(step: PyTensorStep) -> Variable:
@@ -98,6 +99,15 @@ def _argmax(step: PyTensorStep) -> Variable:
     return reductions.argmax(lines, axis=len(kept))
 
 
+def _along_axes(function: Callable[..., Any]) -> Rule:
+    """A function of one array, along the op's axes."""
+
+    def rule(step: PyTensorStep) -> Any:
+        return function(cast(step.first, step.dtype), axis=step.op.axis)
+
+    return rule
+
+
 def _running(step: PyTensorStep) -> Variable:
     accumulate = cumsum if step.op.mode == "add" else cumprod
     return accumulate(step.first, axis=step.op.axis, dtype=step.dtype)
@@ -134,6 +144,9 @@ RULES: dict[str, Rule] = {
     "Argmax": _argmax,
     "CAReduce": _reduction,
     "CumOp": _running,
+    "LogSoftmax": _along_axes(log_softmax),
+    "LogSumExp": _along_axes(reductions.logsumexp),
     "SearchsortedOp": _places_in,
+    "Softmax": _along_axes(softmax),
     "SortOp": _ordered(sort),
 }

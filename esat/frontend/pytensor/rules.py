@@ -13,7 +13,6 @@ from esat.frontend.pytensor import (
     reductions,
     scalars,
     sparse,
-    special,
 )
 from esat.frontend.pytensor.steps import Rule
 
@@ -24,7 +23,6 @@ RULES: dict[str, Rule] = {
     **reductions.RULES,
     **matrices.RULES,
     **blockwise.RULES,
-    **special.RULES,
     **sparse.RULES,
     **draws.RULES,
     **control.RULES,

@@ -27,7 +27,7 @@ _OF_FLOATS: dict[str, Any] = {
     "Erfcinv": own.erfcinv, "Erfcx": own.erfcx, "Erfinv": own.erfinv, "Exp": own.exp, "Exp2": own.exp2,
     "Expm1": own.expm1, "Gamma": own.gamma, "GammaInc": own.gammainc, "GammaIncC": own.gammaincc,
     "GammaIncCInv": own.gammainccinv, "GammaIncInv": own.gammaincinv, "GammaLn": own.gammaln,
-    "I0": own.i0, "I1": own.i1, "Iv": own.iv, "Ive": own.ive, "J0": own.j0,
+    "I0": own.i0, "I0e": own.i0e, "I1": own.i1, "I1e": own.i1e, "Iv": own.iv, "Ive": own.ive, "J0": own.j0,
     "J1": own.j1, "Jv": own.jv, "Kv": own.kv, "Kve": own.kve, "Log": own.log, "Log10": own.log10,
     "Log1mexp": own.log1mexp, "Log1p": own.log1p, "Log2": own.log2, "Owens_t": own.owens_t,
     "Psi": own.digamma, "Reciprocal": own.reciprocal, "Sigmoid": own.sigmoid, "Sin": own.sin,
@@ -180,7 +180,14 @@ def _number(step: PyTensorStep) -> list[Variable]:
     return scalar_results(step, step.op, step.operands)
 
 
+def _xlogy(step: PyTensorStep) -> Variable:
+    """A symbolic op, whose graph is one op of esat's."""
+    x, y = (cast(one, step.dtype) for one in step.operands)
+    return own.xlogy(x, y)
+
+
 RULES: dict[str, Rule] = {
     "Elemwise": _elementwise,
     "ScalarOp": _number,
+    "XLogY": _xlogy,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from pytensor.graph.basic import Constant as PyTensorConstant
 
 from esat.errors import EsatError, GraphError, UserLine, describe
 from esat.frontend.linear_algebra.sparse import to_format
+from esat.frontend.pytensor.choices import Switches
 from esat.frontend.pytensor.control import text_of_assertion
 from esat.frontend.pytensor.foreign import TranslationReport, foreign
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule, label
@@ -58,6 +60,7 @@ class PyTensorTranslation:
     def __init__(self, rules: Mapping[str, Rule], strict: bool = False) -> None:
         self._rules = rules
         self._strict = strict
+        self._choices = Switches()
         self._constants: dict[Any, Variable | None] = {}
         self._bytes = 0
         self._counted = 0
@@ -110,6 +113,10 @@ class PyTensorTranslation:
             return self._by_pytensor(step, error)
 
     def _built(self, rule: Rule, step: PyTensorStep) -> list[Any]:
+        return self._choices.results(step, lambda operands: self._by_rule(rule, step, operands))
+
+    def _by_rule(self, rule: Rule, step: PyTensorStep, operands: Sequence[Any]) -> list[Any]:
+        step = replace(step, operands=tuple(operands))
         found = rule(step)
         results = [found] if isinstance(found, Variable) else list(found)
         outputs = step.node.outputs
