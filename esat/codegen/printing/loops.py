@@ -105,8 +105,9 @@ class LoopPrinter:
     def loop(self, loop: Loop, names: Names) -> None:
         """Print a loop and what follows from its accumulators."""
         flat = self.is_flat(loop)
+        in_blocks = not (flat and self._is_one_block(loop))
         for accumulator in loop.accumulators:
-            self._declare(accumulator, loop, flat)
+            self._declare(accumulator, loop, flat, in_blocks)
         with ExitStack() as stack:
             for axis in loop.axes[:-1]:
                 stack.enter_context(self.source.block(f"for i{axis} in {self.places(axis, names)}"))
@@ -120,7 +121,7 @@ class LoopPrinter:
                 with self.source.block(f"for i{last} in {self.places(last, names)}"):
                     self.block(loop.body, names, loop, flat)
         for accumulator in loop.accumulators:
-            self._finish(accumulator, loop, flat, names)
+            self._finish(accumulator, loop, flat, names, in_blocks)
 
     def is_flat(self, loop: Loop) -> bool:
         """Whether a loop runs over nothing but elements."""
@@ -128,7 +129,7 @@ class LoopPrinter:
 
     # ---- accumulators
 
-    def _declare(self, accumulator: Accumulator, loop: Loop, flat: bool) -> None:
+    def _declare(self, accumulator: Accumulator, loop: Loop, flat: bool, in_blocks: bool = True) -> None:
         value, start = accumulator.value, self.scalars.start(accumulator)
         if is_index(accumulator):
             self.source.line(f"best{value} = {start}", accumulator.comment)
@@ -140,7 +141,7 @@ class LoopPrinter:
             return
         self.source.line(f"v{value} = {start}", accumulator.comment)
         if is_float_sum(accumulator):
-            if not (flat and self._is_one_block(loop)):
+            if in_blocks:
                 self.source.line(f"error{value} = {start}")
         elif flat and is_float_extremum(accumulator):
             self.source.line(f"nan{value} = False")
@@ -370,12 +371,13 @@ class LoopPrinter:
             last = loop.axes[-1]
             self.source.line(f"place{value}_{last} = first{last}")
 
-    def _finish(self, accumulator: Accumulator, loop: Loop, flat: bool, names: Names) -> None:
+    def _finish(
+        self, accumulator: Accumulator, loop: Loop, flat: bool, names: Names, in_blocks: bool = True
+    ) -> None:
         value = accumulator.value
-        if flat and self._is_one_block(loop):
-            if is_float_extremum(accumulator):
-                self._restore_nan(accumulator, f"v{value}")
-        elif is_float_sum(accumulator):
+        if is_float_sum(accumulator):
+            if not in_blocks:
+                return
             corrected = self.source.use("corrected", views.corrected)
             text = f"v{value} = {corrected}(v{value}, error{value})"
             if flat and len(loop.axes) == 1:

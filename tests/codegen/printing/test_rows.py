@@ -110,3 +110,22 @@ def test_rows_in_place(columns: int) -> None:
     compile_kernel(lower(group_of([layer_norm(x)], [x])), HOST)(wanted, values)
     compile_kernel(kernel, HOST)(values)
     np.testing.assert_allclose(values, wanted, rtol=1e-12)
+
+
+def test_sums_of_known_short_axes_in_several_threads() -> None:
+    """A sum along a short axis beside a long one, which threads share."""
+    for size in (3, 200, 256, 300):
+        x, y = variable("float64", size), variable("float64", 300, 400)
+        outputs = [reduce(SUM, op("log", x), 0), op("tanh", y), reduce(SUM, op("mul", y, y), None)]
+        values = np.linspace(1.0, 2.0, size), np.random.default_rng(size).normal(size=(300, 400))
+        shared = compile_parallel_kernel(lower(group_of(outputs, [x, y])), HOST)
+        found = []
+        for threads in (1, 2, 3):
+            results = [np.empty(()), np.empty((300, 400)), np.empty(())]
+            shared(threads, *results, *values)
+            found.append(results)
+        np.testing.assert_allclose(found[0][0], np.log(values[0]).sum(), rtol=1e-14)
+        np.testing.assert_allclose(found[0][2], (values[1] ** 2).sum(), rtol=1e-14)
+        for results in found[1:]:
+            for one, other in zip(results, found[0], strict=True):
+                assert one.tobytes() == other.tobytes()
