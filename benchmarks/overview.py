@@ -91,24 +91,27 @@ def measured(
 
 
 def page(rows: Sequence[Row], names: Sequence[str], starts: int) -> str:
-    """Two tables in Markdown; the least figure of each row is in bold."""
+    """Three tables in Markdown; the least figure of each row is in bold."""
     calls = [[row.calls.get(name, math.nan) * 1e6 for name in names] for row in rows]
     cold = [[row.starts.get(name, (math.nan, math.nan))[0] for name in names] for row in rows]
     warm = [[row.starts.get(name, (math.nan, math.nan))[1] for name in names] for row in rows]
     titles = [CONTENDERS[name] for name in names]
-    again = [f"{title}, again" for title in titles]
     labels = [row.program.name.replace("*", r"\*") for row in rows]
     return f"""\
 Microseconds of a call, on one processor, in float64, of {SIZE:,} elements; models have data of their own, and
 are computed with their gradients. numba compiles loops that were written by hand, with their gradients, where
 somebody wrote them:
 
-{_table(("program", *titles), labels, [calls], "{:.3g}")}
+{_table(("program", *titles), labels, calls, "{:.3g}")}
 
-Processor seconds of a process from its start to the program's first result, imports included: with nothing on
-disk, then with what an earlier process left there:
+Processor seconds of a process from its start to the program's first result, imports included, with nothing on
+disk:
 
-{_table(("program", *titles, *again), labels, [cold, warm], "{:.2f}")}
+{_table(("program", *titles), labels, cold, "{:.2f}")}
+
+The same, with what an earlier process left on disk:
+
+{_table(("program", *titles), labels, warm, "{:.2f}")}
 
 `python -m benchmarks.overview --starts {starts}`, {date.today()}, {platform.system()} {platform.machine()},
 a shared machine. Starts are medians over {starts} of each kind. The last rows are the geometric means of each
@@ -116,23 +119,18 @@ contender's time by esat's.
 """
 
 
-def _table(
-    heads: Sequence[str], labels: Sequence[str], groups: Sequence[list[list[float]]], form: str
-) -> str:
-    """Rows with the least of each group in bold, and the geometric means of the ratios to the first."""
+def _table(heads: Sequence[str], labels: Sequence[str], figures: list[list[float]], form: str) -> str:
+    """Rows with their least figures in bold, and the geometric means of the ratios to the first."""
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---|" * (len(heads) - 1)]
-    for label, *figures in zip(labels, *groups, strict=True):
-        cells = [label]
-        for group in figures:
-            least = min(one for one in group if not math.isnan(one))
-            texts = ["-" if math.isnan(one) else form.format(one) for one in group]
-            cells += [f"**{text}**" if one == least else text for one, text in zip(group, texts, strict=True)]
-        lines.append("| " + " | ".join(cells) + " |")
+    for label, row in zip(labels, figures, strict=True):
+        least = min(one for one in row if not math.isnan(one))
+        texts = ["-" if math.isnan(one) else form.format(one) for one in row]
+        cells = [f"**{text}**" if one == least else text for one, text in zip(row, texts, strict=True)]
+        lines.append("| " + " | ".join([label, *cells]) + " |")
     means = ["geometric mean"]
-    for group in groups:
-        for column in zip(*group, strict=True):
-            ratios = [one / row[0] for one, row in zip(column, group, strict=True) if not math.isnan(one)]
-            means.append(f"{geometric_mean(ratios):.2f}")
+    for column in zip(*figures, strict=True):
+        ratios = [one / row[0] for one, row in zip(column, figures, strict=True) if not math.isnan(one)]
+        means.append(f"{geometric_mean(ratios):.2f}")
     return "\n".join([*lines, "| " + " | ".join(means) + " |"])
 
 
