@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import reprlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
 
 import numpy as np
@@ -113,6 +113,11 @@ class Constant(Variable):
     def data(self) -> Any:
         """The value: a read-only array for a tensor."""
         return self._data
+
+    @property
+    def content(self) -> Hashable:
+        """Equal for tensors of one type with the same bits; any other constant itself."""
+        return (self.type, self._data.tobytes()) if isinstance(self._data, np.ndarray) else self
 
     def clone(self) -> Constant:
         """Constants are immutable; the clone is the constant itself."""

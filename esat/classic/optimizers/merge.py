@@ -29,8 +29,7 @@ class MergeOptimizer(Optimizer):
         merged = 0
         for variable in list(fgraph.clients):
             if isinstance(variable, Constant) and isinstance(variable.type, TensorType):
-                key = (variable.type, variable.data.tobytes())
-                known = first.setdefault(key, variable)
+                known = first.setdefault(variable.content, variable)
                 if known is not variable:
                     fgraph.replace(variable, known, "merge")
                     merged += 1

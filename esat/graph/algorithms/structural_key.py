@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-import numpy as np
-
 from esat.graph.algorithms.traversal import toposort
 from esat.graph.variables import Constant, Variable
 
@@ -44,6 +42,4 @@ def structural_key(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> t
 
 
 def _leaf(variable: Variable) -> Hashable:
-    if isinstance(variable, Constant) and isinstance(variable.data, np.ndarray):
-        return (variable.type, variable.data.tobytes())
-    return variable
+    return variable.content if isinstance(variable, Constant) else variable

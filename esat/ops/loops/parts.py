@@ -177,9 +177,7 @@ class LoopParts:
             first: dict[Hashable, Variable] = {}
             replaced: dict[Variable, Variable] = {}
             for own, outer in getattr(self, name).items():
-                is_known = isinstance(outer, Constant) and isinstance(outer.type, TensorType)
-                key = (outer.type, outer.data.tobytes()) if is_known else outer
-                known = first.setdefault(key, own)
+                known = first.setdefault(outer.content if isinstance(outer, Constant) else outer, own)
                 if known is not own:
                     replaced[own] = known
             if replaced:

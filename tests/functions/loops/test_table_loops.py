@@ -8,17 +8,10 @@ import pytest
 
 import esat
 from tests.functions.loops.table_programs import compared
+from tests.functions.loops.test_ended_loops import collatz
 
 RNG = np.random.default_rng(0)
 WORDS = RNG.integers(0, 4, 30), RNG.integers(0, 4, 35)
-
-
-def collatz(n):
-    steps = 0
-    while n != 1:
-        n = n // 2 if n % 2 == 0 else 3 * n + 1
-        steps += 1
-    return steps
 
 
 def knapsack(values, weights, limit=50):
