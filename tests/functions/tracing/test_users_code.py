@@ -523,3 +523,57 @@ def test_arrays_from_outside_are_indexed_by_what_a_call_tells():
     x = np.array([0.1, 3.0, 0.2])
     for found, wanted in zip(esat.jit(read)(x), read(x), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+class Node:
+    def __init__(self, value, after=None):
+        self._value, self.after = value, after
+
+    @property
+    def value(self):
+        return self._value
+
+    @value.setter
+    def value(self, value):
+        self._value = value * 1.0
+
+
+def linked(x):
+    first = last = Node(x)
+    for factor in (2.0, 3.0):
+        last.after = last = Node(x * factor)
+    last = last.after = Node(x + 1.0)
+    return first, last
+
+
+def exchanged(x):
+    node, other = Node(x), Node(x * 2)
+    node.after, node = other, Node(x * 5)
+    node.value, other, node.after = x * 3, node, other
+    head, *node.after.rest, node.after.last = x, x + 1, x + 2, x + 3
+    parts = [None, None]
+    parts[0], node.value, parts[1] = node.value, node.value + head, node.value
+    node, node.value = other, parts[0] + parts[1]
+    return node, parts
+
+
+def values_of(node):
+    found = []
+    while node is not None and len(found) < 5:
+        found.append(node.value)
+        node = node.after
+    return found
+
+
+def chains(x):
+    first, last = linked(x)
+    node, parts = exchanged(x)
+    return [*values_of(first), *values_of(last), *values_of(node), *parts, *node.after.rest, node.after.last]
+
+
+def test_attributes_and_names_are_assigned_in_their_order():
+    x = np.arange(3.0)
+    wanted, found = chains(x), esat.jit(chains)(x)
+    assert len(found) == len(wanted)
+    for own, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(own, other)

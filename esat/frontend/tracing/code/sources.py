@@ -16,6 +16,7 @@ import functools
 import linecache
 import types
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from esat.frontend.tracing.code.branching import (
     OPPOSITE,
@@ -155,9 +156,11 @@ class _Asking(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
+        if not any(_is_stored(part) for target in node.targets for part in _parts(target)):
+            return node
         stores: list[ast.stmt] = []
         node.targets = [_stored(one, stores) for one in node.targets]
-        return [node, *stores] if stores else node
+        return [node, *stores]
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -259,15 +262,31 @@ def _checked(node: ast.stmt, test: ast.expr, wanted: bool, raised: ast.Raise) ->
     return made
 
 
+def _parts(target: ast.expr) -> list[ast.expr]:
+    """What a target consists of."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [part for one in target.elts for part in _parts(one)]
+    return _parts(target.value) if isinstance(target, ast.Starred) else [target]
+
+
+def _is_stored(target: ast.expr) -> TypeGuard[ast.Attribute]:
+    return isinstance(target, ast.Attribute) and not _is_mangled(target.attr)
+
+
 def _stored(target: ast.expr, stores: list[ast.stmt]) -> ast.expr:
-    """A target with names in place of attributes, which statements then assign to."""
+    """A target of names of its own, from which statements then assign to its parts, in their order."""
     if isinstance(target, (ast.Tuple, ast.List)):
         target.elts = [_stored(one, stores) for one in target.elts]
-    if not isinstance(target, ast.Attribute) or _is_mangled(target.attr):
+        return target
+    if isinstance(target, ast.Starred):
+        target.value = _stored(target.value, stores)
         return target
     token = f"__esat_stored_{target.lineno}_{target.col_offset}__"
-    arguments: list[ast.expr] = [ast.Name(token, ast.Load()), target.value, ast.Constant(target.attr)]
-    store: ast.stmt = ast.Expr(call(STORE, target, arguments))
+    value = ast.copy_location(ast.Name(token, ast.Load()), target)
+    if _is_stored(target):
+        store: ast.stmt = ast.Expr(call(STORE, target, [value, target.value, ast.Constant(target.attr)]))
+    else:
+        store = ast.Assign([target], value)
     stores += [ast.copy_location(store, target), placed(ast.Delete([ast.Name(token, ast.Del())]), target)]  # type: ignore[list-item]
     return ast.copy_location(ast.Name(token, ast.Store()), target)
 
