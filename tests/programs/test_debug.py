@@ -173,15 +173,15 @@ def planted(monkeypatch):
 
 
 def test_the_step_that_is_wrong_is_named(planted):
-    """Cholesky's factors miss the last product of each sum."""
-    own = unrolled_systems._cholesky_factor
+    """The last element of Cholesky's factor is the one before it on the diagonal."""
+    own = unrolled_systems.compute
 
-    def wrong(code, matrix):
-        factor, inverses = own(code, matrix)
-        factor[-1][-1] = factor[-2][-2]
-        return factor, inverses
+    def wrong(matrices, *options):
+        results = own(matrices, *options)
+        matrices.store("2", "2", matrices.load("1", "1"))
+        return results
 
-    planted.setattr(unrolled_systems, "_cholesky_factor", wrong)
+    planted.setattr(unrolled_systems, "compute", wrong)
     x, w = esat.matrix("x"), esat.shared(np.ones((3, 3)), name="w")
     factor = esat.linalg.cholesky(x @ x.T + np.eye(3))  # the factor
     graph = esat.Graph([x], [esat.tanh(factor @ w), esat.sin(x)], updates={w: w + factor})

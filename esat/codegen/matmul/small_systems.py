@@ -16,7 +16,8 @@ from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.ground.movement import collapsed
 from esat.codegen.matmul.looped_systems import LANES, LoopedSystem
 from esat.codegen.matmul.straight_line import Rows, StraightLine
-from esat.codegen.matmul.unrolled_systems import SystemName, UnrolledSystem
+from esat.codegen.matmul.systems import SystemName
+from esat.codegen.matmul.unrolled_systems import UnrolledSystem
 from esat.graph.op import Array, Op
 from esat.ops.linalg.factor import CholeskyFactor
 from esat.ops.linalg.inverse import Determinant, Inverse, SignLogDeterminant

@@ -6,7 +6,8 @@ Every element is a value of LLVM's text by itself, so that a factorization has n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
+from math import isfinite
+from struct import pack, unpack
 from typing import TypeAlias
 
 from esat.base.records import record
@@ -46,6 +47,7 @@ class StraightLine:
         self.lanes = lanes
         self.kind = "double" if lanes == 1 else f"<{lanes} x double>"
         self.bits = "i1" if lanes == 1 else f"<{lanes} x i1>"
+        self.places = "i64" if lanes == 1 else f"<{lanes} x i64>"
         self.lines: list[str] = []
         self.conditions: list[str] = []
         """What must be true of every lane, or the results are not used."""
@@ -58,7 +60,7 @@ class StraightLine:
 
     def constant(self, number: float) -> str:
         """The same number in every lane."""
-        text = "0x7FF0000000000000" if number == inf else f"{number:.1f}"
+        text = f"{number:.1f}" if isfinite(number) else f"0x{unpack('<Q', pack('<d', number))[0]:016X}"
         return text if self.lanes == 1 else f"<{', '.join([f'double {text}'] * self.lanes)}>"
 
     def product(self, left: str, right: str) -> str:
@@ -105,41 +107,22 @@ class StraightLine:
         """A bit a lane: ``left > right`` for ``ogt``."""
         return self.value(f"fcmp {relation} {self.kind} {left}, {right}")
 
-    def both(self, left: str, right: str) -> str:
-        """Whether both bits are set."""
-        return self.value(f"and {self.bits} {left}, {right}")
-
-    def either(self, left: str, right: str) -> str:
-        """Whether one of two bits is set."""
-        return self.value(f"or {self.bits} {left}, {right}")
-
-    def without(self, bits: str, others: str) -> str:
-        """Bits that are set, and not among others."""
-        ones = "true" if self.lanes == 1 else f"<{', '.join(['i1 true'] * self.lanes)}>"
-        return self.both(bits, self.value(f"xor {self.bits} {others}, {ones}"))
-
-    def chosen(self, bits: str, then: str, otherwise: str) -> str:
-        """``then`` where bits are set."""
+    def chosen(self, bits: str, then: str, otherwise: str, kind: str | None = None) -> str:
+        """``then`` where bits are set; numbers, or what is of another type."""
         if then == otherwise:
             return then
-        return self.value(f"select {self.bits} {bits}, {self.kind} {then}, {self.kind} {otherwise}")
+        kind = kind or self.kind
+        return self.value(f"select {self.bits} {bits}, {kind} {then}, {kind} {otherwise}")
 
     def require(self, bits: str) -> None:
         """Results are used only where these bits are set."""
         self.conditions.append(bits)
 
-    def require_finite(self, numbers: Sequence[str]) -> None:
-        """Results are used only where these numbers are finite."""
-        total, zero = self.constant(0.0), self.constant(0.0)
-        for number in numbers:
-            total = self.added(number, zero, total)
-        self.require(self.compare(total, "oeq", zero))
-
     def holds(self) -> str:
         """One bit: whether all that is required holds, of every lane."""
         every = self.conditions[0]
         for bits in self.conditions[1:]:
-            every = self.both(every, bits)
+            every = self.value(f"and {self.bits} {every}, {bits}")
         if self.lanes == 1:
             return every
         return self.value(f"call i1 @llvm.vector.reduce.and.v{self.lanes}i1({self.bits} {every})")

@@ -1,33 +1,24 @@
-"""Factorizations, systems and inverses of matrices of a few rows as machine code of their own.
+"""Factorizations, systems and inverses of matrices of a few rows as straight lines of machine code.
 
 A function of LAPACK looks at its arguments, calls others and divides its work into blocks, which takes longer
-than so few operations. The algorithms are LAPACK's: Cholesky's, and Gauss's with the first largest element of
-a column as pivot. float32 is computed in float64, as NumPy does. What is not finite or positive, and whatever
-else LAPACK might refuse, is left to it: it says what is wrong.
+than so few operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
 
 from esat.base.records import record
 from esat.codegen.ground.machine_text import HostFunction
 from esat.codegen.matmul.straight_line import Rows, StoredMatrix, StraightLine, batch_function
-
-SystemName: TypeAlias = Literal[
-    "cholesky",
-    "solve",
-    "solve_semidefinite",
-    "solve_triangular",
-    "cho_solve",
-    "packed_solve",
-    "packed_solve_transposed",
-    "inv",
-    "slogdet",
-    "det",
-]
+from esat.codegen.matmul.systems import (
+    Numbers,
+    SmallMatrices,
+    SystemName,
+    compute,
+    require_finite_sides,
+    substitute,
+)
 
 
 @record(frozen=True)
@@ -75,137 +66,87 @@ class UnrolledSystem(HostFunction):
         operands = 2 if self.columns else 1
         return batch_function(self.dtype, self.lanes, stored[:operands], stored[operands:], self.write)
 
-    def write(self, code: StraightLine, *matrices: Rows) -> list[Rows]:
+    def write(self, code: StraightLine, matrix: Rows, *sides: Rows) -> list[Rows]:
         """Write the lines that compute the results, whose elements are given, of operands' elements."""
-        return _WRITERS[self.name](self, code, *matrices)
+        order = range(self.order)
+        if self.name.startswith("packed"):
+            return _packed_solve(self.name != "packed_solve", code, matrix, *sides)
+        if self.name == "inv":
+            sides = ([[code.constant(float(i == j)) for j in order] for i in order],)
+        matrices = Unrolled(code, matrix, *sides)
+        results = [
+            matrices.part(*bounds) for bounds in compute(matrices, self.name, self.lower, self.unit_diagonal)
+        ]
+        code.require(matrices.is_right())
+        return [one[:1] for one in results] if self.name in ("slogdet", "det") else results
 
 
-def _cholesky(_system: UnrolledSystem, code: StraightLine, matrix: Rows) -> list[Rows]:
-    factor, _ = _cholesky_factor(code, matrix)
-    zero = code.constant(0.0)
-    return [[[*row, *[zero] * (len(matrix) - len(row))] for row in factor]]
+class Unrolled(SmallMatrices):
+    """SmallMatrices whose elements are values of a straight line."""
+
+    def __init__(self, code: StraightLine, *parts: Rows) -> None:
+        rows = [[element for part in line for element in part] for line in zip(*parts, strict=True)]
+        super().__init__(code, len(rows), len(rows[0]))
+        self._elements: dict[tuple[str, str], str] = {
+            (str(i), str(j)): element for i, row in enumerate(rows) for j, element in enumerate(row)
+        }
+        self._kept = {("sign", "0"): code.constant(1.0), ("total", "0"): code.constant(0.0)}
+
+    def part(self, first: int, last: int) -> Rows:
+        """The elements of columns, row by row."""
+        columns = [*map(str, range(first, last))]
+        return [[self._elements.get((str(i), j), "") for j in columns] for i in range(self.order)]
+
+    def loop(
+        self, start: str, stop: str, body: Callable[..., Numbers | None], *carried: tuple[str, str]
+    ) -> Numbers:
+        values = tuple(first for _, first in carried)
+        for index in range(int(start), int(stop)):
+            values = body(str(index), *values) or ()
+        return values
+
+    def added(self, number: int, index: str, sign: int = 1) -> str:
+        return str(number + sign * int(index))
+
+    def load(self, i: str, j: str) -> str:
+        return self._elements[i, j]
+
+    def store(self, i: str, j: str, value: str) -> None:
+        self._elements[i, j] = value
+
+    def recall(self, name: str, index: str = "0") -> str:
+        return self._kept[name, index]
+
+    def keep(self, name: str, value: str, index: str = "0") -> None:
+        self._kept[name, index] = value
+
+    def spread(self, index: str) -> str:
+        return index if self.code.lanes == 1 else f"<{', '.join([f'i64 {index}'] * self.code.lanes)}>"
+
+    def stop_if_none(self, _bits: str, _first: str) -> str:
+        return self.columns
 
 
-def _cholesky_factor(code: StraightLine, matrix: Rows) -> tuple[Rows, list[str]]:
-    """The lower factor row by row, and the inverses of its diagonal."""
-    factor, inverses = list[list[str]](), list[str]()
-    for i, row in enumerate(matrix):
-        found = list[str]()
-        for j in range(i + 1):
-            rest = row[j]
-            for k in range(j):
-                rest = code.taken(found[k], factor[j][k] if j < i else found[k], rest)
-            found.append(code.product(rest, inverses[j]) if j < i else code.root(rest))
-        code.require(code.compare(found[i], "ogt", code.constant(0.0)))
-        code.require(code.compare(found[i], "olt", code.constant(inf)))
-        inverses.append(code.quotient(code.constant(1.0), found[i]))
-        factor.append(found)
-    return factor, inverses
-
-
-def _eliminated(code: StraightLine, rows: Rows, width: int) -> tuple[list[str], list[str]]:
-    """Gauss's elimination in place, of matrices with right sides beside them: rows of this width. The factors
-    themselves are not kept.
-
-    Returns
-    -------
-    The inverses of the pivots, and for each but the last the bits that tell whether rows were exchanged.
-    """
-    inverses, exchanges = list[str](), list[str]()
-    for k in range(len(rows)):
-        if k + 1 < len(rows):
-            exchanges.append(_exchange(code, rows, k))
-        inverses.append(code.quotient(code.constant(1.0), rows[k][k]))
-        for row in rows[k + 1 :]:
-            factor = code.product(row[k], inverses[k])
-            for j in range(k + 1, width):
-                row[j] = code.taken(factor, rows[k][j], row[j])
-    return inverses, exchanges
-
-
-def _exchange(code: StraightLine, rows: Rows, k: int) -> str:
-    """Exchange row ``k`` with the one below whose element in this column is the first largest, if it is
-    larger; the bits that tell so."""
-    before, largest, larger = rows[k][k:], code.size(rows[k][k]), list[str]()
-    for row in rows[k + 1 :]:
-        size = code.size(row[k])
-        larger.append(code.compare(size, "ogt", largest))
-        largest = code.chosen(larger[-1], size, largest)
-    for bits, row in zip(larger, rows[k + 1 :], strict=True):  # the last one that is larger is the largest
-        rows[k][k:] = [code.chosen(bits, new, old) for new, old in zip(row[k:], rows[k][k:], strict=True)]
-    later = ""
-    for bits, row in zip(reversed(larger), reversed(rows[k + 1 :]), strict=True):
-        alone = code.without(bits, later) if later else bits
-        row[k:] = [code.chosen(alone, new, old) for new, old in zip(before, row[k:], strict=True)]
-        later = code.either(bits, later) if later else bits
-    return later
-
-
-def _substituted(
-    code: StraightLine,
-    matrix: Rows,
-    inverses: Sequence[str],
-    sides: Rows,
-    lower: bool,
-    transposed: bool = False,
-) -> None:
-    """Solve a triangular system in place; without inverses, for a diagonal of ones."""
-    order = range(len(matrix)) if lower else reversed(range(len(matrix)))
-    done = list[int]()
-    for i in order:
-        for j in range(len(sides[i])):
-            rest = sides[i][j]
-            for k in done:
-                rest = code.taken(matrix[k][i] if transposed else matrix[i][k], sides[k][j], rest)
-            sides[i][j] = code.product(rest, inverses[i]) if inverses else rest
-        done.append(i)
-
-
-def _finite(code: StraightLine, solution: Rows, *others: str) -> list[Rows]:
-    code.require_finite([*others, *(element for row in solution for element in row)])
+def _packed_solve(transposed: bool, code: StraightLine, packed: Rows, sides: Rows) -> list[Rows]:
+    """By the factors that LAPACK's getrf gives, column by column, and the rows that it exchanged."""
+    *columns, pivots = packed
+    order = range(len(columns))
+    if not transposed:
+        _exchange(code, pivots, sides, order)
+    matrices = Unrolled(code, [list(row) for row in zip(*columns, strict=True)], sides)
+    for k in map(str, order):
+        matrices.invert(k)
+    for lower in (True, False):
+        substitute(matrices, lower, transposed, unit=lower != transposed)
+    require_finite_sides(matrices)
+    code.require(matrices.is_right())
+    solution = matrices.part(len(order), matrices.width)
+    if transposed:
+        _exchange(code, pivots, solution, reversed(order))
     return [solution]
 
 
-def _solve(_system: UnrolledSystem, code: StraightLine, matrix: Rows, sides: Rows) -> list[Rows]:
-    rows = [[*row, *side] for row, side in zip(matrix, sides, strict=True)]
-    inverses, _ = _eliminated(code, rows, len(rows[0]))
-    solution = [row[len(rows) :] for row in rows]
-    _substituted(code, rows, inverses, solution, lower=False)
-    return _finite(code, solution, *(row[place] for place, row in enumerate(rows)))
-
-
-def _inv(system: UnrolledSystem, code: StraightLine, matrix: Rows) -> list[Rows]:
-    numbers = range(len(matrix))
-    identity = [[code.constant(float(i == j)) for j in numbers] for i in numbers]
-    return _solve(system, code, matrix, identity)
-
-
-def _solve_semidefinite(_system: UnrolledSystem, code: StraightLine, matrix: Rows, sides: Rows) -> list[Rows]:
-    factor, inverses = _cholesky_factor(code, matrix)
-    return _from_factor(code, factor, inverses, sides)
-
-
-def _cho_solve(_system: UnrolledSystem, code: StraightLine, factor: Rows, sides: Rows) -> list[Rows]:
-    return _from_factor(code, factor, _inverse_diagonal(code, factor), sides)
-
-
-def _packed_solve(system: UnrolledSystem, code: StraightLine, packed: Rows, sides: Rows) -> list[Rows]:
-    """By the factors that LAPACK's getrf gives, column by column, and the rows that it exchanged."""
-    *columns, pivots = packed
-    factors = [list(row) for row in zip(*columns, strict=True)]
-    inverses = _inverse_diagonal(code, factors)
-    if system.name == "packed_solve":
-        _exchanged(code, pivots, sides, range(len(factors)))
-        _substituted(code, factors, (), sides, lower=True)
-        _substituted(code, factors, inverses, sides, lower=False)
-    else:
-        _substituted(code, factors, inverses, sides, lower=True, transposed=True)
-        _substituted(code, factors, (), sides, lower=False, transposed=True)
-        _exchanged(code, pivots, sides, reversed(range(len(factors))))
-    return _finite(code, sides)
-
-
-def _exchanged(code: StraightLine, pivots: Sequence[str], rows: Rows, order: Iterable[int]) -> None:
+def _exchange(code: StraightLine, pivots: Sequence[str], rows: Rows, order: Iterable[int]) -> None:
     """Exchange each row, in order, with the one that its pivot names from 1 on: itself or a later one."""
     for k in order:
         for other in range(k + 1, len(rows)):
@@ -213,49 +154,3 @@ def _exchanged(code: StraightLine, pivots: Sequence[str], rows: Rows, order: Ite
             pairs = list(zip(rows[k], rows[other], strict=True))
             rows[k] = [code.chosen(bits, below, own) for own, below in pairs]
             rows[other] = [code.chosen(bits, own, below) for own, below in pairs]
-
-
-def _from_factor(code: StraightLine, factor: Rows, inverses: Sequence[str], sides: Rows) -> list[Rows]:
-    _substituted(code, factor, inverses, sides, lower=True)
-    _substituted(code, factor, inverses, sides, lower=False, transposed=True)
-    return _finite(code, sides)
-
-
-def _inverse_diagonal(code: StraightLine, matrix: Rows) -> list[str]:
-    return [code.quotient(code.constant(1.0), row[place]) for place, row in enumerate(matrix)]
-
-
-def _solve_triangular(system: UnrolledSystem, code: StraightLine, matrix: Rows, sides: Rows) -> list[Rows]:
-    inverses = [] if system.unit_diagonal else _inverse_diagonal(code, matrix)
-    _substituted(code, matrix, inverses, sides, system.lower)
-    return _finite(code, sides)
-
-
-def _slogdet(system: UnrolledSystem, code: StraightLine, matrix: Rows) -> list[Rows]:
-    """As NumPy has it: a sum of logarithms, whose exponential is the determinant."""
-    _, exchanges = _eliminated(code, matrix, len(matrix))
-    one = code.constant(1.0)
-    sign, logarithm = one, code.constant(0.0)
-    for k, row in enumerate(matrix):
-        sign = code.product(sign, code.signed(one, row[k]))
-        logarithm = code.sum(logarithm, code.logarithm(code.size(row[k])))
-    for bits in exchanges:
-        sign = code.chosen(bits, code.product(sign, code.constant(-1.0)), sign)
-    code.require_finite([logarithm])
-    if system.name == "det":
-        return [[[code.product(sign, code.exponential(logarithm))]]]
-    return [[[sign]], [[logarithm]]]
-
-
-_WRITERS: Mapping[SystemName, Callable[..., list[Rows]]] = {
-    "cholesky": _cholesky,
-    "solve": _solve,
-    "solve_semidefinite": _solve_semidefinite,
-    "solve_triangular": _solve_triangular,
-    "cho_solve": _cho_solve,
-    "packed_solve": _packed_solve,
-    "packed_solve_transposed": _packed_solve,
-    "inv": _inv,
-    "slogdet": _slogdet,
-    "det": _slogdet,
-}
