@@ -32,7 +32,7 @@ from esat.egraph.language.encode import encode
 from esat.egraph.preparation.rule_program import program_for
 from esat.egraph.saturation.schedule import Budgets
 from esat.extract.kept_graphs import KeptGraphs
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

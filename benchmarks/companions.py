@@ -25,7 +25,7 @@ from esat.egraph.saturation.schedule import Budgets
 from esat.extract.accuracy.judge import judged
 from esat.graph import FunctionGraph, Variable
 from esat.graph.algorithms.evaluate import evaluate
-from esat.optimize.optimizer import optimize
+from esat.optimize.equality.optimizer import optimize
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -33,7 +33,7 @@ from esat.extract.prices.cost import CostModel
 from esat.extract.prices.expected_shapes import hints_of
 from esat.extract.prices.machine import machine_profile
 from esat.graph import FunctionGraph
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -26,7 +26,7 @@ from benchmarks.generated_parts import SQUARE, UNKNOWN, VECTORS, Parts
 from esat.egraph.language.encode import encode
 from esat.egraph.preparation.rule_program import RuleProgram, program_for
 from esat.egraph.saturation.schedule import Budgets
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -29,7 +29,7 @@ from esat.egraph.saturation.saturation_report import SaturationReport
 from esat.egraph.saturation.schedule import Budgets
 from esat.graph import FunctionGraph, TensorType, Variable, toposort
 from esat.graph.registry import registered_ops
-from esat.optimize.optimizer import optimize
+from esat.optimize.equality.optimizer import optimize
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -9,6 +9,7 @@ and ``vmap`` make functions of functions. ``esat.compile`` compiles a typed grap
 from __future__ import annotations
 
 import importlib as _importlib
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
@@ -120,6 +121,7 @@ from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.calls.parameters import check_calls as _check_calls
 from esat.graph.calls.parameters import check_methods as _check_methods
 from esat.graph.methods import Methods as _Methods
+from esat.graph.registry import register_functions as _register_functions
 from esat.graph.registry import reserve_names as _reserve_names
 from esat.ops.annotations.assume import assume
 from esat.ops.arrays.cumulative import cumprod, cumsum
@@ -233,3 +235,9 @@ for _class in (
     _check_methods(_class)
 _register_methods(globals())
 _register_library_calls(globals())
+_register_functions(
+    {
+        "namespace": lambda: vars(_sys.modules["esat"]),
+        "of_functions": lambda name: getattr(_importlib.import_module("esat.functions"), name),
+    }
+)

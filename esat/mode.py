@@ -11,15 +11,15 @@ from esat.base.records import record
 from esat.base.spelling import suggestion
 from esat.classic.documents_table import ROWS
 from esat.classic.optimizers.replacement_trace import Writer
-from esat.classic.rules.rule_phase import RuleOptions
+from esat.classic.rules.rule_options import RuleOptions
 from esat.classic.standard import optdb
+from esat.egraph.preparation.rule_database import RULES
 from esat.egraph.preparation.rule_program import EngineName
 from esat.errors import ModeError
 from esat.extract.prices.machine import MachineProfile, machine_profile
 from esat.extract.verdicts import ACCURACIES, Accuracy
 from esat.graph.calls.arguments import stream_of
 from esat.graph.calls.parameters import check_methods
-from esat.rules import RULES
 from esat.rules.language.query import Query
 from esat.rules.language.rule import SOUNDNESS_CLASSES, Soundness
 

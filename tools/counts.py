@@ -106,13 +106,16 @@ def _running(tree: ast.AST) -> Iterator[ast.AST]:
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
                 continue
             yield node
-            if not isinstance(node, ast.expr):  # no import is part of an expression
-                waiting.append(node)
+            waiting.append(node)
 
 
 def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if alias.name in known)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        yield from (
+            part.value for part in node.args if isinstance(part, ast.Constant) and part.value in known
+        )
     elif isinstance(node, ast.ImportFrom) and node.module:
         whole = [f"{node.module}.{alias.name}" for alias in node.names]
         inner = [name for name in whole if name in known]

@@ -11,10 +11,9 @@ from esat.classic.rewriting import LOCALS
 from esat.classic.rules.rule_phase import RuleSource
 from esat.classic.rules.shapes_of_fills import FILLS_BY_SIZES
 from esat.classic.simplify import constant_folding, local_shape_lift
+from esat.egraph.preparation.rule_database import RULES, RuleDatabase
 from esat.errors import OptimizerError
 from esat.graph.changes import before_use
-from esat.rules import RULES
-from esat.rules.language.database import RuleDatabase
 
 EQUILIBRIA = {"canonicalize": 1.0, "stabilize": 1.5, "blas": 1.7, "specialize": 2.0}
 """Databases of local optimizers and their positions. Each has the rules tagged with its name."""

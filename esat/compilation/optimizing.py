@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from esat.classic.rules.rule_phase import RuleOptions, RuleTexts
+from esat.classic.rules.rule_options import RuleOptions, RuleTexts
 from esat.classic.standard import optdb
 from esat.compilation.linking import Compilation, machine_of
+from esat.egraph.preparation.rule_database import RULES
 from esat.egraph.saturation.schedule import Budgets
 from esat.extract.prices.cost import CostModel
 from esat.extract.prices.expected_shapes import Expected, expected_shapes
@@ -19,13 +20,13 @@ from esat.extract.resize import Resizing
 from esat.graph import FunctionGraph
 from esat.mode import Mode
 from esat.ops.loops.record import LoopOp
+from esat.optimize.equality.report import OptimizationReport
 from esat.optimize.greedy import optimize_greedily
 from esat.optimize.plan import saturation_plan, warn_of_exclusions
-from esat.optimize.report import OptimizationReport
 from esat.optimize.saturation import SaturationOptimizer
 from esat.phases.assumptions import remove_assumptions
 from esat.phases.loop_bodies import with_better_loops
-from esat.rules import RULES, RuleFile
+from esat.rules.language.rule import RuleFile
 from esat.runtime.function_profile import Profile
 from esat.runtime.tuning import Tuner
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from esat.base.collection import without_old_objects
 from esat.base.forks import GATE
 from esat.base.interrupts import handlers_reach_the_caller
-from esat.classic.rules.rule_phase import RuleTexts
+from esat.classic.rules.rule_options import RuleTexts
 from esat.compilation.linking import Compilation, Make
 from esat.compilation.optimizing import (
     RuleSources,

@@ -15,7 +15,7 @@ from esat.extract.prices.expected_shapes import Expected
 from esat.extract.prices.machine import MachineProfile
 from esat.graph import FunctionGraph
 from esat.mode import Mode
-from esat.optimize.report import OptimizationReport
+from esat.optimize.equality.report import OptimizationReport
 from esat.phases.fusing.fusion import fuse
 from esat.phases.memory.inplace import work_in_place
 from esat.runtime import Executable

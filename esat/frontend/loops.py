@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 from esat.errors import CallError
+from esat.graph.registry import function_named
 from esat.ops.loops import batches as _batches  # noqa: F401 - rules of the ops
 from esat.ops.loops import derivatives as _derivatives  # noqa: F401
 
@@ -15,7 +15,7 @@ __all__ = ["fori_loop", "map", "scan", "while_loop"]
 
 def _traced(name: str) -> Any:
     """What traces the body of a loop: it needs the compiler, which is loaded when first used."""
-    return getattr(importlib.import_module("esat.functions"), name)
+    return function_named("of_functions")(name)
 
 
 def _check_function(name: str, argument: str, value: Any) -> None:

@@ -17,7 +17,7 @@ from esat.extract.prices.expected_shapes import Expected, hints_of
 from esat.extract.prices.machine import MachineProfile
 from esat.extract.prices.pricing import predicted_seconds
 from esat.graph import FunctionGraph
-from esat.optimize.report import OptimizationReport, Stage
+from esat.optimize.equality.report import OptimizationReport, Stage
 from esat.phases.memory.destroy import Supervisor, permissions_of
 
 

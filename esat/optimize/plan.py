@@ -1,7 +1,7 @@
 """What a Query means for equality saturation: what runs before it, takes part in it, and runs after it.
 
 The same database serves greedy modes, which run all of it in order, and the rules of each database of local
-optimizers as a step (:mod:`esat.optimize.rule_step`). Here
+optimizers as a step (:mod:`esat.classic.rules.rule_step`). Here
 
 * rules saturate,
 * local optimizers say what is equal: their replacements are added, nothing is destroyed,
@@ -22,17 +22,19 @@ from esat.classic.optimizers.local import LocalOptimizer
 from esat.classic.optimizers.marker import Marker
 from esat.classic.optimizers.optimizer_database import DB, Entry, EquilibriumDB, SequenceDB
 from esat.classic.rewriting import LIFTS, LOCALS
-from esat.classic.rules.rule_phase import RuleOptions, RuleSource
+from esat.classic.rules.rule_options import RuleOptions
+from esat.classic.rules.rule_phase import RuleSource
 from esat.classic.rules.rule_rewriter import RuleRewriter
 from esat.classic.simplify import local_shape_lift
 from esat.classic.standard import EQUILIBRIA
 from esat.egraph.language.loader import NARY_FORM
 from esat.egraph.preparation.replacements import saturating
+from esat.egraph.preparation.rule_database import RuleDatabase
 from esat.errors import EsatWarning
-from esat.rules.language.database import RuleDatabase, RuleSelection
 from esat.rules.language.query import Query
 from esat.rules.language.reader import Sexp, head_of, is_number
 from esat.rules.language.rule import Rule
+from esat.rules.language.rule_selection import RuleSelection
 
 AFTER = 49.0
 """Position from which optimizers see the extracted graph."""

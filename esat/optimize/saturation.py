@@ -17,9 +17,11 @@ from esat.classic.optimizers.navigator import TopoOptimizer
 from esat.classic.optimizers.optimizer_database import SequenceDB
 from esat.classic.optimizers.replacement_trace import ReplacementTrace, Writer
 from esat.classic.profile import Laps, OptimizerProfile, PassProfile
-from esat.classic.rules.rule_phase import RuleOptions
+from esat.classic.rules.rule_options import RuleOptions
+from esat.classic.rules.rule_step import take_over
 from esat.classic.simplify import constant_folding
 from esat.egraph.language.terms import Claim, TermGraph
+from esat.egraph.preparation.rule_database import RuleDatabase
 from esat.egraph.preparation.rule_program import EngineName, RuleProgram, program_for
 from esat.egraph.saturation.saturation_report import (
     SaturationReport,
@@ -39,7 +41,9 @@ from esat.extract.verdicts import Accuracy
 from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
-from esat.optimize.optimizer import Choosing
+from esat.optimize.equality.optimizer import Choosing
+from esat.optimize.equality.report import OptimizationReport, Stage, untimed
+from esat.optimize.equality.search import EqualitySearch
 from esat.optimize.plan import (
     SaturationPlan,
     saturation_plan,
@@ -47,15 +51,12 @@ from esat.optimize.plan import (
     warn_of_exclusions,
     with_opaque_rules,
 )
-from esat.optimize.report import OptimizationReport, Stage, untimed
-from esat.optimize.rule_step import take_over
-from esat.optimize.search import EqualitySearch
 from esat.optimize.two_forms import use_regimes
 from esat.phases.branches import join_branches, separate_branches
 from esat.phases.memory.destroy import Supervisor, permissions_of
-from esat.rules.language.database import RuleDatabase, RuleSelection
 from esat.rules.language.query import Query
 from esat.rules.language.rule import RuleFile
+from esat.rules.language.rule_selection import RuleSelection
 
 
 class Watcher(Protocol):

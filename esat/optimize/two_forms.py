@@ -23,7 +23,7 @@ from esat.ops.cast import Cast
 from esat.ops.elementwise.comparison import lt
 from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.elementwise.selection import switch
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 
 
 def use_regimes(
@@ -41,7 +41,7 @@ def use_regimes(
     Parameters
     ----------
     program, budgets, machine, kept
-        As of :func:`esat.optimize.optimizer.optimize`.
+        As of :func:`esat.optimize.equality.optimizer.optimize`.
 
     Returns
     -------

@@ -5,24 +5,21 @@ them against a `Signature`; `esat.egraph.preparation.rule_compiler` compiles the
 write rules is in README.md.
 
 For users: `load(path_or_text)`, `add(text)`, `remove(name)`, `list(query)`, `show(name)`, and `check`,
-which tries rules on samples. That one lives in `esat.tools.soundness`, and what admits texts in
-`esat.egraph`, which stand behind this room and need it: both are imported only when they are asked for.
+which tries rules on samples. The database lives in `esat.egraph.preparation`, which admits texts, and `check`
+in `esat.tools.soundness`; the package itself imports `esat.rules.language`.
 """
 
-import importlib
 from typing import Any
 
+from esat.egraph.preparation.rule_database import RULES, RuleDatabase
 from esat.graph.calls.parameters import check_calls, check_methods
-from esat.rules.language.database import PACKAGE_RULES, RuleDatabase
 from esat.rules.language.macros import expand, permutation_axes, permutation_input_rank, permutation_word
 from esat.rules.language.reader import Position, read_forms
 from esat.rules.language.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Ruleset, Soundness, read_rules
+from esat.rules.language.rule_selection import PACKAGE_RULES
 from esat.rules.language.rule_signature import Operator, Signature, declared_signature, elementwise
 
 check_methods(RuleDatabase)
-RULES = RuleDatabase(PACKAGE_RULES)
-"""The package's rules, and what users add to them."""
-
 load = RULES.load
 add = RULES.add
 remove = RULES.remove
@@ -43,5 +40,7 @@ check_calls(globals(), __all__)
 def __getattr__(name: str) -> Any:
     """`check`, from the room of soundness."""
     if name == "check":
-        return importlib.import_module("esat.tools.soundness").check
+        from esat.tools.soundness import check
+
+        return check
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

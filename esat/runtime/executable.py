@@ -25,7 +25,7 @@ from esat.graph.calls.callers import hide_own_frames
 
 if TYPE_CHECKING:
     from esat.graph import SharedVariable, Variable
-    from esat.optimize.report import Measured
+    from esat.optimize.equality.report import Measured
     from esat.phases.fusing.group import Group
     from esat.runtime.entry.calls import Calls
     from esat.runtime.entry.variants import Variant
@@ -193,7 +193,7 @@ class Executable:
         """What was gained and what the optimizer did; None where it left no report."""
         measured = self.measured
         if measured is None and self.profile.calls:
-            from esat.optimize.report import Measured
+            from esat.optimize.equality.report import Measured
 
             measured = Measured(self.profile.calls, self.profile.typical_call_seconds)
         if measured is None or self._report is None:

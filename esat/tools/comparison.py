@@ -17,7 +17,7 @@ from esat.graph.calls.arguments import index_of
 from esat.graph.function_graph import FunctionGraph
 from esat.graph.variables import Constant, SharedVariable
 from esat.mode import Mode
-from esat.optimize.report import Measured
+from esat.optimize.equality.report import Measured
 from esat.runtime import Executable
 
 WRITTEN = "as written"

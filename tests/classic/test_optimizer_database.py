@@ -7,9 +7,9 @@ from esat import Query, classic
 from esat.classic import EquilibriumDB, OpSub, SequenceDB, TopoOptimizer, local_optimizer
 from esat.classic.optimizers.optimizer_database import registrar
 from esat.classic.standard import standard_database
+from esat.egraph.preparation.rule_database import RuleDatabase
 from esat.errors import OptimizerError
 from esat.graph import FunctionGraph
-from esat.rules.language.database import RuleDatabase
 
 
 class Note(classic.Optimizer):

@@ -15,7 +15,7 @@ from esat.extract.prices.machine import MachineProfile
 from esat.extract.prices.pricing import predicted_seconds
 from esat.extract.verify import verify_selection
 from esat.graph.op import is_constant
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

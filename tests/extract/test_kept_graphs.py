@@ -23,8 +23,8 @@ from esat.extract import kept_graphs
 from esat.extract.kept_graphs import KeptGraphs, graph_key
 from esat.graph.algorithms.evaluate import evaluate
 from esat.optimize import saturation
-from esat.optimize.optimizer import optimize
-from esat.optimize.search import EqualitySearch, saturated
+from esat.optimize.equality.optimizer import optimize
+from esat.optimize.equality.search import EqualitySearch, saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -1,9 +1,12 @@
 """What is said where there is no toolchain."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from esat.errors import ModeError
-from esat.gpu.toolchain import default_toolchain, interface
+from esat.gpu.toolchain import default_toolchain
 
 
 @pytest.mark.parametrize(
@@ -12,10 +15,10 @@ from esat.gpu.toolchain import default_toolchain, interface
 def test_what_is_missing_is_named_with_how_to_install_it(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(name: str) -> object:
+    def fail() -> object:
         raise error
 
-    monkeypatch.setattr(interface, "import_module", fail)
+    monkeypatch.setitem(sys.modules, "esat.gpu.toolchain.numba_cuda", SimpleNamespace(NumbaCuda=fail))
     with pytest.raises(ModeError, match="pip install 'esat\\[gpu\\]'") as caught:
         default_toolchain()
     assert f"kernels cannot be compiled ({error})" in str(caught.value)

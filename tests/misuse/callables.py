@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 import esat
-from esat.rules.language.database import AddedRules
+from esat.egraph.preparation.rule_database import AddedRules
 
 Given = dict[str, Any]
 

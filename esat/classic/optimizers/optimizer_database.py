@@ -18,7 +18,8 @@ from esat.classic.optimizers.equilibrium import EquilibriumOptimizer
 from esat.classic.optimizers.global_optimizers import Optimizer, SeqOptimizer
 from esat.classic.optimizers.local import LocalOptimizer
 from esat.classic.optimizers.marker import Marker
-from esat.classic.rules.rule_phase import RuleOptions, RuleSource
+from esat.classic.rules.rule_options import RuleOptions
+from esat.classic.rules.rule_phase import RuleSource
 from esat.errors import OptimizerError
 from esat.graph.calls.arguments import instance_of, stream_of
 from esat.graph.changes import note_change

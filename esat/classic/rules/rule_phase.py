@@ -2,74 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-from dataclasses import field
-
 from esat.base.records import record
 from esat.classic.optimizers.global_optimizers import Optimizer
 from esat.classic.optimizers.local import LocalOptimizer
-from esat.classic.rules.rule_rewriter import RuleContext, RuleRewriter
-from esat.egraph.language.constructors import op_signature
+from esat.classic.rules.rule_options import RuleOptions
+from esat.classic.rules.rule_rewriter import RuleRewriter
+from esat.classic.rules.rule_step import EGraphStep
 from esat.egraph.preparation.replacements import saturating
-from esat.extract.prices.expected_shapes import Expected
-from esat.extract.prices.lasting import Repeated
-from esat.extract.prices.machine import MachineProfile
-from esat.extract.verdicts import Accuracy
-from esat.rules.language.database import RuleDatabase, is_of_package
+from esat.egraph.preparation.rule_database import RuleDatabase
 from esat.rules.language.query import Query
-from esat.rules.language.rule import Rule, RuleFile, Soundness
-
-
-@record(frozen=True)
-class RuleTexts:
-    """What users' rules a compilation takes beside the package's.
-
-    Attributes
-    ----------
-    extra
-        Texts of this compilation.
-    users
-        What was added to the database.
-    """
-
-    extra: tuple[RuleFile, ...]
-    users: tuple[RuleFile, ...]
-
-
-@record(frozen=True)
-class RuleOptions:
-    """How rules are selected and applied, beside their tags.
-
-    Attributes
-    ----------
-    soundness
-        The loosest class admitted.
-    extra
-        Rule files of one compilation.
-    machine
-        What the cost model prices replacements with.
-    shapes
-        Expected shapes of the graph's inputs, by position.
-    users
-        What users added to the database; None: what is there now.
-    accuracy
-        What forms are chosen by before time.
-    repeated
-        Of the body of a loop, what is computed once.
-    """
-
-    soundness: Soundness = "real"
-    extra: tuple[RuleFile, ...] = ()
-    machine: MachineProfile = field(default_factory=MachineProfile)
-    shapes: Expected = ()
-    users: tuple[RuleFile, ...] | None = None
-    accuracy: Accuracy = "best"
-    repeated: Repeated | None = None
-
-    def context(self, database: RuleDatabase) -> RuleContext:
-        """What rules of ops that only Python types share, those of a database among them."""
-        added = database.users_files() if self.users is None else self.users
-        return RuleContext(op_signature(), [file.file for file in added])
+from esat.rules.language.rule import Rule
+from esat.rules.language.rule_selection import is_of_package
 
 
 @record(frozen=True)
@@ -125,9 +68,7 @@ class RuleSource:
         if own:
             rest = set(selection.rules).difference(own)
             selection = selection.without([rule for rule in rest if not is_of_package(rule.file)])
-            # It needs all that modes which saturate need, which stands behind this room.
-            step = importlib.import_module("esat.optimize.rule_step")
-            found.append(step.EGraphStep(selection, own, options, normalizes))
+            found.append(EGraphStep(selection, own, options, normalizes))
         return [*found, *(RuleRewriter(rule, context) for rule in opaque if self._runs(rule))]
 
     def _runs(self, rule: Rule) -> bool:

@@ -218,7 +218,7 @@ def compiler_state() -> tuple[Any, ...]:
     from esat.classic.standard import optdb
     from esat.codegen.cache.fingerprint import NUMBA_SETTINGS
     from esat.codegen.threads import granted_threads
-    from esat.rules import RULES
+    from esat.egraph.preparation.rule_database import RULES
 
     numba = tuple(repr(getattr(config, name, None)) for name in NUMBA_SETTINGS)
     return _entries(optdb), tuple(map(id, RULES.files())), numba, granted_threads(None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from esat.base.storage import digest_of, digest_of_sources
 from esat.egraph.bindings import native_module_file
 from esat.egraph.language.signature import Signature
-from esat.rules.language.database import RuleSelection
+from esat.rules.language.rule_selection import RuleSelection
 
 _ROOMS = ("engine", "egraph", "extract", "rules", "graph", "ops")
 """Packages whose code decides what a saturated e-graph, read out, looks like."""

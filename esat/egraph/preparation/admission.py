@@ -33,10 +33,11 @@ from esat.egraph.preparation.rule_compiler.families import family_of, flatten
 from esat.egraph.preparation.rule_compiler.surface import renamer, require_bound
 from esat.egraph.preparation.rule_program import program_for, signature_of_registered
 from esat.errors import EsatError, EsatWarning, RuleError
-from esat.rules.language.database import PACKAGE_RULES, RuleSelection
+from esat.rules.language.kept_files import read_files
 from esat.rules.language.macros import CONDITIONS, MACROS, expand
 from esat.rules.language.reader import Form, Sexp, head_of, is_number, is_string, position_of, show, subforms
 from esat.rules.language.rule import TYPE_FUNCTIONS, Rule, RuleFile
+from esat.rules.language.rule_selection import PACKAGE_RULES, RuleSelection
 from esat.rules.language.rule_signature import Operator, check, declared_names, declared_signature
 
 MOST_FACTS = 100
@@ -347,10 +348,9 @@ class _Trial:
     def _load_with_package(self) -> None:
         from esat.egraph.preparation.modules import load_modules
         from esat.egraph.preparation.prepare import prepared
-        from esat.rules import RULES
 
         own = RuleFile(self.file.file, (), (), (*self.known, *self.file.declarations))
-        files = tuple(file for file in RULES.files() if file.file.startswith(str(PACKAGE_RULES)))
+        files = read_files(sorted(PACKAGE_RULES.glob("*.egg")))
         program = program_for(RuleSelection((*files, own)))
         rules = prepared(program)
         try:

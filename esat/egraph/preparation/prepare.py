@@ -36,8 +36,8 @@ from esat.engine.machine_program import MachineProgram
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.vocabulary import UnknownFormError
 from esat.ops.elementwise.records.facts import FINITE
-from esat.rules.language.database import RuleSelection, is_of_package
 from esat.rules.language.reader import Form, head_of
+from esat.rules.language.rule_selection import RuleSelection, is_of_package
 from esat.rules.language.rule_signature import Signature
 
 EXPANDING_FUEL = 400

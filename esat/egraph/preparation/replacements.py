@@ -16,11 +16,11 @@ from esat.egraph.language.op_parameters import PARTS
 from esat.egraph.language.signature import Signature
 from esat.egraph.preparation.rule_compiler.surface import require_bound
 from esat.egraph.preparation.rule_program import signature_of_registered
-from esat.rules.language.database import RuleSelection, is_of_package
 from esat.rules.language.macros import MACROS
 from esat.rules.language.reader import Form, Sexp, head_of, is_number, is_string, position_of, show
 from esat.rules.language.replacement import Replacement, replacement_of
 from esat.rules.language.rule import TYPE_FUNCTIONS, Rule
+from esat.rules.language.rule_selection import RuleSelection, is_of_package
 from esat.rules.language.rule_signature import Operator, declared_names, declared_signature
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")

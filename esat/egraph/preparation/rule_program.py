@@ -16,7 +16,7 @@ from esat.egraph.language.constructors import op_signature
 from esat.egraph.language.content_keys import program_digest
 from esat.egraph.language.signature import Signature
 from esat.graph.registry import registered_ops
-from esat.rules.language.database import RuleSelection, is_of_package
+from esat.rules.language.rule_selection import RuleSelection, is_of_package
 
 PROGRAMS_KEPT = 8
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from esat.base.records import record
+from esat.egraph.preparation.rule_database import RULES
 from esat.extract.extraction import Extraction
 from esat.extract.reasons.reason_chains import ReasonChains
 from esat.extract.reasons.why import Reasons
-from esat.rules import RULES
 from esat.rules.language.rule import Rule
 
 _MOST_TOLD = 8

@@ -6,7 +6,6 @@ function that is being traced it takes part in that. Given Variables, it builds 
 
 from __future__ import annotations
 
-import importlib
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
@@ -19,6 +18,7 @@ from esat.frontend.derivatives.gradient import Disconnected
 from esat.frontend.derivatives.jacobians import Direction, hessian_of, jacobian_of
 from esat.graph.algorithms.copying import clone
 from esat.graph.op import as_variable
+from esat.graph.registry import function_named
 from esat.graph.types import TensorType
 from esat.graph.variables import Variable
 from esat.ops.annotations.gradients import stop_gradient
@@ -53,7 +53,7 @@ class CompiledFunction(Protocol[P, R_co]):
 
 def _of_functions(name: str) -> Any:
     """What makes a function of a function: it needs the compiler, which is loaded when first used."""
-    return getattr(importlib.import_module("esat.functions"), name)
+    return function_named("of_functions")(name)
 
 
 def _is_function(value: Any) -> bool:

@@ -4,6 +4,7 @@
 the package of that name; ``linking`` takes that to machine code, and ``cache`` keeps it on disk.
 """
 
-from esat.gpu.toolchain.interface import Cubin, Toolchain, default_toolchain
+from esat.gpu.toolchain.default import default_toolchain
+from esat.gpu.toolchain.interface import Cubin, Toolchain
 
 __all__ = ["Cubin", "Toolchain", "default_toolchain"]

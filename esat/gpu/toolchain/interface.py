@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Protocol
 
 from esat.base.records import record
-from esat.errors import ModeError
 from esat.gpu.kernel_text.launches import Launch
 
 LEAST_CAPABILITY = (8, 0)
 """The oldest devices that kernels are compiled for."""
-ADVICE = "install what CUDA needs by: pip install 'esat[gpu]'"
 
 
 @record(frozen=True)
@@ -64,19 +61,3 @@ class Toolchain(Protocol):
         CompileError
             A text that cannot be compiled, or a device older than :data:`LEAST_CAPABILITY`.
         """
-
-
-def default_toolchain() -> Toolchain:
-    """The toolchain of numba-cuda.
-
-    Raises
-    ------
-    ModeError
-        Where it is not installed; the message says what is missing, and how to install it.
-    """
-    try:
-        toolchain: Toolchain = import_module("esat.gpu.toolchain.numba_cuda").NumbaCuda()
-        assert toolchain.version, "asking for it loads all that compiles"
-    except Exception as error:  # of imports, of loading libraries, and what packages make of these
-        raise ModeError(f'device="cuda": kernels cannot be compiled ({error}); {ADVICE}') from error
-    return toolchain

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from esat.base.quoting import markup, xml_text
+from esat.egraph.preparation.rule_database import RULES
 from esat.graph.algorithms.printing import program_of
-from esat.optimize.report import time_text
-from esat.rules import RULES
+from esat.optimize.equality.report import time_text
 from esat.rules.language.reader import head_of
 from esat.rules.language.rule import Rule
 from esat.tools.drawing.diagram import diagram_of

@@ -28,13 +28,13 @@ from esat.egraph.analyses.uniform import broadcast_of, dtype_of
 from esat.egraph.language.constructors import op_signature
 from esat.egraph.language.signature import Signature as OpSignature
 from esat.egraph.preparation.replacements import opaque_rules
+from esat.egraph.preparation.rule_database import RULES
 from esat.errors import EsatError
 from esat.graph import Variable
 from esat.graph.sparse_type import SparseType
 from esat.graph.types import DTYPES, Type
 from esat.ops.sparse.structure import DENSE_FROM_SPARSE, STORED_VALUES
 from esat.ops.table import register_all
-from esat.rules import RULES
 from esat.rules.language.rule import Rule, RuleFile, read_rules
 from esat.rules.language.rule_signature import Signature
 from esat.rules.language.rule_signature import check as check_names

@@ -27,7 +27,7 @@ from esat.ops.linalg.inverse import DETERMINANT, INVERSE
 from esat.ops.linalg.solve import SOLVE
 from esat.ops.normalization import log_softmax, softmax
 from esat.ops.reduction import MAX, MIN, PROD, SUM, Reduction
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 from esat.phases.assumptions import satisfying
 from esat.tools.soundness.oracle import EGraphChecker, checker_of
 

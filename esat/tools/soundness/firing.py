@@ -18,6 +18,7 @@ from esat.egraph.language.loader import flatten, load
 from esat.egraph.language.terms import TermBuilder, TermGraph, TermType
 from esat.egraph.preparation.prepare import prepared, prepared_engine
 from esat.egraph.preparation.replacements import opaque_rules, saturating
+from esat.egraph.preparation.rule_database import RULES
 from esat.egraph.preparation.rule_program import RuleProgram, program_for
 from esat.egraph.saturation.saturate import saturate
 from esat.egraph.saturation.saturation_report import SaturationReport
@@ -27,7 +28,6 @@ from esat.extract.readout import TableLayout, read_out
 from esat.graph import Constant, Variable
 from esat.graph.sparse_type import SparseType
 from esat.ops.inference.structure import RANGES
-from esat.rules import RULES
 from esat.rules.language.query import Query
 from esat.rules.language.reader import Sexp, head_of
 from esat.rules.language.rule import Rule, RuleFile

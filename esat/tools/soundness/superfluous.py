@@ -12,10 +12,10 @@ from random import Random
 from esat.egraph.language.constructors import op_signature
 from esat.egraph.language.loader import NARY_FORM
 from esat.egraph.language.terms import TermGraph
+from esat.egraph.preparation.rule_database import RULES
 from esat.egraph.preparation.rule_program import program_for
 from esat.egraph.saturation.schedule import Budgets
-from esat.optimize.search import saturated
-from esat.rules import RULES
+from esat.optimize.equality.search import saturated
 from esat.rules.language.query import Query
 from esat.rules.language.reader import Sexp, head_of
 from esat.rules.language.rule import Rule

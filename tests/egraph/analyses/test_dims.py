@@ -11,7 +11,7 @@ from esat.egraph.preparation.rule_program import program_for
 from esat.egraph.saturation.saturate import saturate
 from esat.egraph.saturation.schedule import Budgets
 from esat.graph import FunctionGraph, TensorType
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

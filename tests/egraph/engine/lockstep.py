@@ -22,8 +22,8 @@ from esat.engine.matching_engine import MatchingEngine
 from esat.engine.rule_words import RulePlace
 from esat.engine.schedules import RulesetRun, ScheduleOutcome
 from esat.engine.state import memory as at
-from esat.optimize.saturating import LiveEGraph
-from esat.optimize.told import Told
+from esat.optimize.equality.saturating import LiveEGraph
+from esat.optimize.equality.told import Told
 from tests.egraph.engine.states import Cell, State, choices, differences, state_of, without
 
 _ALGEBRA = "(function algebra-found (T) i64 :merge (min old new))"

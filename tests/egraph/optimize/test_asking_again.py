@@ -12,7 +12,7 @@ from esat.classic.equalities import CollectEqualities
 from esat.classic.rewriting import LOCALS
 from esat.errors import EsatWarning, SaturationError
 from esat.extract.kept_graphs import kept_graphs
-from esat.optimize.saturating import LiveEGraph
+from esat.optimize.equality.saturating import LiveEGraph
 from esat.optimize.saturation import _Inquiry
 
 

@@ -8,11 +8,11 @@ import esat
 from esat import Mode, Query
 from esat.classic import EquilibriumDB, OpSub, SequenceDB
 from esat.classic.optimizers.equilibrium import EquilibriumOptimizer
-from esat.classic.rules.rule_phase import RuleOptions
+from esat.classic.rules.rule_options import RuleOptions
+from esat.classic.rules.rule_step import EGraphStep
 from esat.classic.standard import optdb
 from esat.errors import EsatWarning, OptimizerError
 from esat.optimize.plan import excluded_in_vain, saturation_plan, selected_rules
-from esat.optimize.rule_step import EGraphStep
 from esat.rules import RULES
 
 MODES = ["fast_run", "greedy"]

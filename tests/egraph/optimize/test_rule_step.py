@@ -6,9 +6,9 @@ import pytest
 import esat
 from esat import Query
 from esat.classic.standard import standard_database
+from esat.egraph.preparation.rule_database import RuleDatabase
 from esat.graph import FunctionGraph
 from esat.graph.algorithms.evaluate import evaluate
-from esat.rules.language.database import RuleDatabase
 
 
 def optimize(text, inputs, output):

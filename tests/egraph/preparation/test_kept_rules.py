@@ -11,8 +11,8 @@ from esat.egraph.preparation.kept_rules import PreparedRules, compiled_rules, pr
 from esat.egraph.preparation.prepare import prepared
 from esat.egraph.preparation.rule_program import program_for
 from esat.rules import RULES, read_rules
-from esat.rules.language.database import RuleSelection
 from esat.rules.language.query import Query
+from esat.rules.language.rule_selection import RuleSelection
 
 RULES_READ = read_rules('(ruleset r)(rewrite (Exp (Log x)) x :ruleset r :name "exp-log")').rules
 

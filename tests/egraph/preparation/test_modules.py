@@ -13,7 +13,7 @@ from esat.egraph.preparation.rule_program import program_for
 from esat.egraph.saturation.saturate import saturate
 from esat.egraph.saturation.schedule import Budgets
 from esat.graph import FunctionGraph
-from esat.optimize.optimizer import optimize
+from esat.optimize.equality.optimizer import optimize
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -15,7 +15,7 @@ from esat.egraph.preparation.rule_program import program_for
 from esat.egraph.saturation.saturate import saturate
 from esat.egraph.saturation.schedule import LEAST_MATCHES, LEAST_NODES, Budgets, RuleStep, Schedule
 from esat.extract.kept_graphs import KeptGraphs
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

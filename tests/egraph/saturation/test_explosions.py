@@ -18,8 +18,8 @@ from esat.egraph.preparation.rule_program import program_for
 from esat.egraph.saturation.schedule import Budgets
 from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.algorithms.traversal import inputs_of
-from esat.optimize.optimizer import optimize
-from esat.optimize.search import saturated
+from esat.optimize.equality.optimizer import optimize
+from esat.optimize.equality.search import saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -11,7 +11,7 @@ from esat.extract.choice import source_order
 from esat.extract.prices.nary import plan_product, plan_sum, plan_written
 from esat.graph import FunctionGraph, Variable
 from esat.graph.algorithms.evaluate import evaluate
-from esat.optimize.optimizer import optimize
+from esat.optimize.equality.optimizer import optimize
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -19,7 +19,7 @@ from esat.extract.prices.value import IMPOSSIBLE, Value
 from esat.graph import FunctionGraph
 from esat.graph.registry import op_named
 from esat.graph.types import DTYPE_NUMBER
-from esat.optimize.search import saturated
+from esat.optimize.equality.search import saturated
 from esat.rules import RULES
 from esat.rules.language.query import Query
 

@@ -1,6 +1,6 @@
 """Selections of rules by Query, which are made once, and their digests."""
 
-from esat.rules.language.database import SELECTIONS_KEPT, RuleDatabase
+from esat.egraph.preparation.rule_database import SELECTIONS_KEPT, RuleDatabase
 from esat.rules.language.query import Query
 
 QUERY = Query(include=("fast_run",))

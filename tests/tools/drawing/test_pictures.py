@@ -10,7 +10,7 @@ import pytest
 
 import esat
 from esat.errors import EsatError
-from esat.optimize.report import time_text
+from esat.optimize.equality.report import time_text
 from esat.tools.drawing.diagram import diagram_of
 from esat.tools.drawing.dot import dot_text
 from esat.tools.drawing.egraph import classes_of

@@ -26,7 +26,7 @@ from esat.frontend.tracing.values.functions import as_symbol_array, flat_of, tra
 from esat.frontend.tracing.values.indexing import getitem, setitem
 from esat.frontend.tracing.values.ufuncs import traced_ufunc
 from esat.graph.calls.callers import user_line
-from esat.graph.registry import register_functions
+from esat.graph.registry import function_named, register_functions
 
 OUR_NAMES = {
     "numpy": "esat.numpy",
@@ -54,7 +54,8 @@ _DRAWING = (
 
 def _esat() -> Mapping[str, Any]:
     """The names of the package."""
-    return vars(importlib.import_module("esat"))
+    names: Mapping[str, Any] = function_named("namespace")()
+    return names
 
 
 def register_tracing() -> None:
@@ -68,7 +69,7 @@ def register_tracing() -> None:
             "traced_setitem": setitem,
             "traced_astype": traced_astype,
             "traced_flat": flat_of,
-            "array_namespace": lambda: importlib.import_module("esat.numpy"),
+            "array_namespace": lambda: importlib.import_module(OUR_NAMES["numpy"]),
         }
     )
 

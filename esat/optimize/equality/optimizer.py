@@ -22,9 +22,9 @@ from esat.extract.prices.machine import MachineProfile
 from esat.extract.prices.pricing import predicted_seconds
 from esat.extract.verdicts import Accuracy, Verdicts
 from esat.graph import FunctionGraph
-from esat.optimize.repeated_search import RepeatedSearch
-from esat.optimize.report import OptimizationReport, Stage, untimed
-from esat.optimize.search import EqualitySearch
+from esat.optimize.equality.repeated_search import RepeatedSearch
+from esat.optimize.equality.report import OptimizationReport, Stage, untimed
+from esat.optimize.equality.search import EqualitySearch
 
 Judge = Callable[[SaturatedGraph], Verdicts]
 """Tells what the e-nodes of a graph lose in digits."""

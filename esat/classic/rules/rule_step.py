@@ -12,16 +12,16 @@ from functools import cached_property
 
 from esat.classic.optimizers.global_optimizers import Optimizer
 from esat.classic.profile import OptimizerProfile
-from esat.classic.rules.rule_phase import RuleOptions
+from esat.classic.rules.rule_options import RuleOptions
 from esat.egraph.preparation.rule_program import RuleProgram, program_for
 from esat.egraph.saturation.schedule import Budgets
 from esat.extract.accuracy.kept_verdicts import verdicts_on
 from esat.graph import Constant, FunctionGraph, TensorType, Variable, clone
 from esat.ops.control import IfElse
-from esat.optimize.optimizer import optimize
+from esat.optimize.equality.optimizer import optimize
 from esat.phases.branches import join_branches, separate_branches
-from esat.rules.language.database import RuleSelection
 from esat.rules.language.rule import Rule
+from esat.rules.language.rule_selection import RuleSelection
 
 
 class EGraphStep(Optimizer):

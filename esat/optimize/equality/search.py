@@ -14,11 +14,11 @@ from esat.errors import EsatWarning
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SaturatedGraph
 from esat.extract.kept_graphs import KeptGraphs, graph_key
-from esat.optimize.report import Stage, untimed
-from esat.optimize.told import Told
+from esat.optimize.equality.report import Stage, untimed
+from esat.optimize.equality.told import Told
 
 if TYPE_CHECKING:
-    from esat.optimize.saturating import LiveEGraph
+    from esat.optimize.equality.saturating import LiveEGraph
 
 
 @dataclass(slots=True, eq=False)
@@ -28,7 +28,7 @@ class EqualitySearch:
     Parameters
     ----------
     program, budgets, stage, trace, kept, check_types
-        Those of :func:`esat.optimize.optimizer.optimize`.
+        Those of :func:`esat.optimize.equality.optimizer.optimize`.
     """
 
     program: RuleProgram
@@ -82,7 +82,9 @@ class EqualitySearch:
 
     def _searched(self) -> tuple[EGraphArrays, SaturationReport]:
         """What the engine finds, which is told first of what was found on disk."""
-        from esat.optimize.saturating import LiveEGraph  # the engine, which a kept e-graph does without
+        from esat.optimize.equality.saturating import (
+            LiveEGraph,  # the engine, which a kept e-graph does without
+        )
 
         if self._live is None:
             self._live = LiveEGraph(self.program, self.budgets, self.stage, self.trace, self.check_types)

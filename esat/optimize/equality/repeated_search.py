@@ -18,8 +18,8 @@ from esat.egraph.language.terms import TermGraph
 from esat.egraph.preparation.rule_program import RuleProgram
 from esat.egraph.saturation.schedule import Budgets
 from esat.errors import EsatWarning, OptimizerError
-from esat.optimize.report import untimed
-from esat.optimize.told import Told
+from esat.optimize.equality.report import untimed
+from esat.optimize.equality.told import Told
 
 if TYPE_CHECKING:
     from esat.egraph.reasons.provenance import Provenance
@@ -77,7 +77,7 @@ class RepeatedSearch:
     def _engine(self) -> MatchingEngine:
         # The engine, which a program without questions does without where its e-graph is on disk.
         from esat.engine.matching_engine import MatchingEngine
-        from esat.optimize.saturating import LiveEGraph
+        from esat.optimize.equality.saturating import LiveEGraph
 
         # Where the clock ended the first run, this one may find more: what the first one found is among it.
         budgets = replace(self.budgets, seconds=math.inf)

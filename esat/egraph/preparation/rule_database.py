@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 
 from esat.base.forks import GATE
-from esat.base.records import record
 from esat.base.spelling import suggestion
-from esat.base.storage import digest_of
 from esat.errors import RuleError
 from esat.graph.calls.arguments import instance_of
 from esat.graph.changes import note_change
@@ -20,59 +16,11 @@ from esat.rules.language.kept_files import read_files
 from esat.rules.language.query import Query
 from esat.rules.language.reader import position_of, subforms
 from esat.rules.language.rule import SOUNDNESS_CLASSES, Rule, RuleFile, Soundness, read_rules
+from esat.rules.language.rule_selection import PACKAGE_RULES, RuleSelection, reduced
 from esat.rules.language.rule_signature import declared_names
 
-PACKAGE_RULES = Path(__file__).resolve().parent.parent
 DEFAULT_TAGS = frozenset({"canonicalize", "fast_run"})
 SELECTIONS_KEPT = 32
-
-
-def is_of_package(file: str) -> bool:
-    """Whether a rule file comes with esat."""
-    return file.startswith(str(PACKAGE_RULES))
-
-
-@record(frozen=True)
-class RuleSelection:
-    """Rules for one compilation.
-
-    Attributes
-    ----------
-    files
-        The rule files, each reduced to the selected rules; declarations are kept.
-    """
-
-    files: tuple[RuleFile, ...]
-
-    @cached_property
-    def rules(self) -> tuple[Rule, ...]:
-        """The selected rules, in order of their files."""
-        return tuple(rule for file in self.files for rule in file.rules)
-
-    def without(self, rules: Collection[Rule]) -> RuleSelection:
-        """The same selection, but for some rules."""
-        kept = tuple(_reduced(file, lambda rule: rule not in rules) for file in self.files)
-        return RuleSelection(tuple(file for file in kept if file.rules or file.declarations))
-
-    @cached_property
-    def key(self) -> tuple[tuple[str, ...], ...]:
-        """What tells this selection from others."""
-        return tuple((file.file, *(rule.name for rule in file.rules)) for file in self.files)
-
-    @cached_property
-    def digest(self) -> str:
-        """Stands for the rules and declarations.
-
-        Rules count by their text, whatever file it stands in. Of the file it only matters whether it is the
-        user's: then rules without end are warned of.
-        """
-        parts: list[str] = []
-        for file in self.files:
-            parts.append(repr(is_of_package(file.file)))
-            parts += [form.source for form in file.declarations]
-            for rule in file.rules:
-                parts += [rule.name, rule.ruleset, rule.soundness, rule.kind, rule.source]
-        return digest_of(parts)
 
 
 class AddedRules(tuple[str, ...]):
@@ -111,8 +59,10 @@ Check = Callable[[RuleFile, Sequence[RuleFile]], None]
 
 
 def _admit(file: RuleFile, others: Sequence[RuleFile]) -> None:
-    """Checks texts against ops and egglog, which stand behind this room."""
-    importlib.import_module("esat.egraph.preparation.admission").admit(file, others)
+    """Checks texts against ops and egglog, which are loaded for them."""
+    from esat.egraph.preparation.admission import admit
+
+    admit(file, others)
 
 
 class RuleDatabase:
@@ -218,7 +168,7 @@ class RuleDatabase:
                 return
             rules = self.find(name)
             names = {rule.report_name for rule in rules}
-            left = tuple(_reduced(file, lambda rule: rule.report_name not in names) for file in self.files())
+            left = tuple(reduced(file, lambda rule: rule.report_name not in names) for file in self.files())
             emptied = [
                 now
                 for now, before in zip(left, self.files(), strict=True)
@@ -329,8 +279,8 @@ class RuleDatabase:
             return allowed and rule.soundness in admitted
 
         own = tuple(file for file in self.files() if self._is_own(file))
-        files = [_reduced(file, selected) for file in (self.files() if users is None else (*own, *users))]
-        files += [_reduced(file, admissible) for file in extra]
+        files = [reduced(file, selected) for file in (self.files() if users is None else (*own, *users))]
+        files += [reduced(file, admissible) for file in extra]
         return RuleSelection(tuple(file for file in files if file.rules or file.declarations))
 
     def read(self, source: str | Path, beside: Sequence[RuleFile] = ()) -> RuleFile:
@@ -381,7 +331,5 @@ def _tagged(file: RuleFile) -> RuleFile:
     return replace(file, rules=rules)
 
 
-def _reduced(file: RuleFile, keep: Callable[[Rule], bool]) -> RuleFile:
-    return RuleFile(
-        file.file, tuple(rule for rule in file.rules if keep(rule)), file.rulesets, file.declarations
-    )
+RULES = RuleDatabase(PACKAGE_RULES)
+"""The package's rules, and what users add to them."""

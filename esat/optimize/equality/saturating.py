@@ -1,6 +1,7 @@
 """From terms to a saturated e-graph, read out: the engine at work.
 
-Its modules are many; :mod:`esat.optimize.search` imports them for a graph whose e-graph is not on disk.
+Its modules are many; :mod:`esat.optimize.equality.search` imports them for a graph whose e-graph is not on
+disk.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import SUPERSEDED_NAMES
 from esat.extract.readout import TableLayout, read_out
 from esat.ops.inference.structure import NUMBERS
-from esat.optimize.report import Stage
-from esat.optimize.told import Told
+from esat.optimize.equality.report import Stage
+from esat.optimize.equality.told import Told
 
 FACTS = ("dt", "bp", FOUND)
 """Facts that extraction and explanations read."""
@@ -39,7 +40,7 @@ class LiveEGraph:
     Parameters
     ----------
     program, budgets, stage, trace, check_types
-        Those of :class:`esat.optimize.search.EqualitySearch`.
+        Those of :class:`esat.optimize.equality.search.EqualitySearch`.
     is_logged
         Whether esat's engine logs what rules do.
 
