@@ -18,7 +18,9 @@ from esat.phases.transfer import Transfer
 _KNOWN_FAMILIES = (Family.ELEMENTWISE, Family.REDUCTION, Family.CONTRACTION)
 _IMPURE_FAMILIES = (Family.RANDOM, Family.CONTROL, Family.SPARSE)
 _SAMPLE_SIZE = 2
+"""The size of an axis of unknown size in stand-ins: one that does not broadcast."""
 _LONGEST_VECTOR = 64
+"""Elements of a vector that is worth keeping for each combination of shapes: the sizes of some arrays."""
 
 
 class ShapeFacts:

@@ -23,12 +23,18 @@ _X86, _ARM = "x86", "arm"
 _LARGE_VECTOR = 64
 LONGEST_VECTOR = 128
 """Bytes of the longest vectors that there are elementary functions of: those of several registers."""
+# What `TuningNumbers` are where nobody measured; `benchmarks/kernel_tuning.py` compares them.
 _ROWS_BYTES = 256 << 10
+"""Bytes of the rows of a group, where the second-level cache is large."""
 _NEAR_BYTES = 24 << 10
+"""Bytes of rows that stay in the first-level cache, where it is large."""
 _NEAR_LEVEL1 = 48 << 10
+"""Bytes of a first-level cache that has room for lines that are prefetched."""
 _PREFETCH_DISTANCE = 8192
 _LARGEST_SHARE = 32_000_000
+"""Bytes of the last level that one process may have, at most."""
 _NON_TEMPORAL_SHARE = 0.75
+"""Of the last level: what a kernel reads and writes no longer stays there."""
 
 
 @record(frozen=True)

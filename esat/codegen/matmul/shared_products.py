@@ -40,7 +40,9 @@ _LETTERS = {"f": "s", "d": "d"}
 """The first letter of BLAS's functions by the character of a dtype: asking for its name takes as long as half
 of a call."""
 _VECTOR = 16
+"""Numbers that the steps of a part are multiples of: float32 in the longest vectors."""
 _LEAST_STEP = 2 * _VECTOR
+"""Numbers of a step at least; products with fewer are not shared."""
 
 _WORDS = {"f": struct.Struct("18qf4xf4x"), "d": struct.Struct("18qdd")}
 """What the data of a task are packed by: see :mod:`.product_tasks`."""

@@ -33,7 +33,9 @@ from esat.codegen.printing.source import Source
 WIDTH = views.TILE_WIDTH
 _WIDTH_BITS = WIDTH.bit_length() - 1
 _ROWS = 4
+"""Rows of a tile whose sums are computed side by side."""
 _LONGEST_UNROLLED = 8
+"""Statements of a loop body that is written out for each row of a tile, at most."""
 
 _Segment = list[Definition | Store]
 

@@ -23,6 +23,7 @@ Array = NDArray[Any]
 MOST_ELEMENTS = 1_000_000
 """Numbers that the values of all classes may be; of larger e-graphs fewer points are looked at."""
 LEAST_POINTS = 16
+"""Points that the largest e-graphs are looked at, all the same."""
 
 
 @record(frozen=True, eq=False)

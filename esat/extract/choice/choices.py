@@ -12,6 +12,7 @@ from esat.base.records import record
 from esat.extract.choice.inner_loops import LARGEST_COST, Links
 
 FLOW_PASSES = 2
+"""Passes of area flow: the second one knows the users that the first one's choice has."""
 
 
 @record(frozen=True, eq=False)

@@ -11,7 +11,9 @@ from esat.base.native import Arrays, Floats, Integers
 from esat.base.records import record
 
 UNREACHED = -1.0
+"""The cost of a class without a finite term."""
 LARGEST_COST = 1e300
+"""What costs are bounded by, so that sums of some of them are finite."""
 
 
 @record(frozen=True, eq=False)

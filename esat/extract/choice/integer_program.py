@@ -22,7 +22,9 @@ from esat.extract.choice.tree import tree_choice
 # HiGHS has absolute tolerances of about 1e-6: costs are scaled so that the known selection costs this much.
 _SCALE = 1.0e3
 _RELATIVE_GAP = 1e-7
+"""Of the solver's bound: below what differs between prices that are not equal, above its rounding."""
 _SLACK = 1e-9
+"""Share by which bounds are widened, for sums of the same prices in another order."""
 _ALL_FORMS_UP_TO = 5  # classes on a cycle for which a cut is added in every form
 
 

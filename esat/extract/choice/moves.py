@@ -19,6 +19,7 @@ LARGEST_REGION = 32
 PATIENCE = 160
 """Looks at dead classes in a row that may gain nothing; a share that is taken back counts as several."""
 _SHARE_IN_LOOKS = 4
+"""Looks at a dead class that a share of several counts as."""
 
 
 @record(frozen=True, eq=False)

@@ -20,6 +20,7 @@ EQUAL = 1e-12
 WORTH_ANOTHER_ROUND = 0.03
 """Share of the candidates that a round has to leave out."""
 _PASSES = 2
+"""Passes in the order of trees: what a class needs by way of a later one is seen in the second."""
 
 
 @record(frozen=True, eq=False)

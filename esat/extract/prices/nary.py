@@ -457,6 +457,7 @@ class _WrittenPlan:
 
 
 _ROUNDING = 1e-9
+"""Share by which sums of the same prices may differ, added in another order."""
 
 
 def work_of(steps: Sequence[PlanStep]) -> float:

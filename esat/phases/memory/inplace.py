@@ -35,6 +35,7 @@ that are added."""
 
 _ROW_OF_FAMILY = {Family.INDEX: SET_SUBTENSOR, Family.RANDOM: RANDOM}
 _ROUNDS = 3
+"""Trials without products that had to be copied, before all are left to BLAS."""
 
 
 def work_in_place(
