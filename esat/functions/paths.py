@@ -20,7 +20,7 @@ from esat.base.records import record
 from esat.errors import EsatError, GraphError, UserLine
 from esat.frontend.tracing.code import builtin_functions, user_objects
 from esat.frontend.tracing.code.outside import is_users_file
-from esat.frontend.tracing.trace import ErrorCheck, NotChosen, Path, PathDecision, TracedInFull
+from esat.frontend.tracing.path import ErrorCheck, NotChosen, Path, PathDecision, TracedInFull
 from esat.frontend.tracing.trees import Structure, flatten, unflatten
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import as_symbol, mapped
@@ -193,9 +193,9 @@ def _refuse_choices(path: Path, error: Exception | None = None) -> None:
     """Raise NotChosen where a branch has not been traced to its end, or an error may not be one of the way
     that Python takes."""
     if isinstance(error, NameError):
-        for name, (line, reason) in path.half_bound.items():
+        for name, refusal in path.half_bound.items():
             if repr(name) in str(error):
-                raise NotChosen(line, f"{name} {reason}")
+                raise refusal
     if path.choices:
         raise NotChosen(path.choices[0], "one of them raises an error, or leaves them")
 
@@ -233,7 +233,8 @@ _STANDING_FOR_PYTHON = (builtin_functions.__file__, user_objects.__file__)
 
 def is_users_error(error: Exception) -> bool:
     """Whether a ``raise`` or ``assert`` in the user's code has raised an error, or what Python does there: an
-    index that is out of range, a division by zero, a name that nothing was assigned to."""
+    index that is out of range, a division by zero, a name that nothing was assigned to, None in place of an
+    array."""
     place = error.__traceback__
     if place is None or isinstance(error, EsatError):
         return False
@@ -242,9 +243,9 @@ def is_users_error(error: Exception) -> bool:
     code = place.tb_frame.f_code
     if not is_users_file(code.co_filename):
         return False
-    is_pythons = isinstance(
-        error, (LookupError, ArithmeticError, UnboundLocalError)
-    ) or "is not in list" in str(error)
+    is_pythons = isinstance(error, (LookupError, ArithmeticError, UnboundLocalError)) or any(
+        one in str(error) for one in ("is not in list", "'NoneType' object")
+    )
     return is_pythons or code.co_code[place.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -14,15 +15,10 @@ import numpy as np
 from esat.errors import EsatError, GraphError, UserLine
 from esat.frontend.tracing.code.outside import Outside
 from esat.frontend.tracing.code.rebinding import Rebinder
+from esat.frontend.tracing.path import NotChosen, Path, TracedInFull
 from esat.frontend.tracing.rolling.iterated import told_loops
 from esat.frontend.tracing.texts import require_known_text
-from esat.frontend.tracing.trace import (
-    NotChosen,
-    Path,
-    Trace,
-    TracedInFull,
-    tracing,
-)
+from esat.frontend.tracing.trace import Trace, tracing
 from esat.frontend.tracing.trees import Structure, flatten, static_values, unflatten
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.conditions import NumberCondition
@@ -38,6 +34,10 @@ from esat.graph.types import TensorType
 from esat.graph.variables import Variable
 
 _SCALARS = {int: "int64", float: "float64", complex: "complex128"}
+
+
+MOST_FIRST = 2
+"""First steps of a loop that are traced by themselves, where the others hand on other things."""
 
 
 def variable_for(leaf: Any, structure: Structure, settings: Settings) -> Variable | None:
@@ -161,7 +161,7 @@ def trace_call(
         trace = Trace(settings.name, numbers, rebinder.called, rebinder.outside.watch, rebinder.outside.made,
                       path=path, leaves=leaves, conditions=conditions, skips=skips and not is_debug,
                       may_end=skips, arrays=frozenset(inputs.values()), least=settings.least,
-                      unchosen=unchosen)  # fmt: skip
+                      unchosen=unchosen, first=first)  # fmt: skip
         traces.append(trace)
         with rebinder.outside.watching(), in_trace(trace):
             return _run(settings.name, function, structure, stood_for(), rebinder, tuple(argument_leaves))
@@ -169,7 +169,7 @@ def trace_call(
     conditions: list[NumberCondition] = []
     traces: list[Trace] = []
     is_debug = bool(getattr(settings.mode, "debug", str(settings.mode).lower() == "debug"))
-    skips, unchosen = True, dict[UserLine, str]()
+    skips, unchosen, first = True, dict[UserLine, str](), defaultdict[UserLine, list[str]](list)
     with ending(traces):
         while True:
             try:
@@ -181,6 +181,9 @@ def trace_call(
                     raise
                 skips = False
             except NotChosen as error:
+                if error.is_first and len(first[error.line]) < MOST_FIRST:
+                    first[error.line].append(error.reason)
+                    continue
                 if error.line in unchosen:
                     raise GraphError(f"{settings.name}: {error.reason}, at line {error.line[1]}") from None
                 unchosen[error.line] = error.reason

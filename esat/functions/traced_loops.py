@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from esat.errors import CallError, DtypeError, EsatError, ShapeError, UserLine, describe
-from esat.frontend.tracing.trace import Path, current_trace, placing
+from esat.frontend.tracing.path import Path
+from esat.frontend.tracing.rolling.raised import unless_failed
+from esat.frontend.tracing.trace import current_trace, placing
 from esat.frontend.tracing.trees import Structure
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import as_symbol
@@ -322,7 +324,8 @@ class _Body:
             first, after = self._first(carries), self._cast(following)
             goes_on = [clone([asked], dict(zip(carries, values, strict=True)))[0][0]
                        for values in (first.values(), after)]  # fmt: skip
-            return LoopParts(goes_on[0], first, after, kept, goes_on=goes_on[1], max_steps=max_steps)
+            begins = unless_failed(goes_on[0])
+            return LoopParts(begins, first, after, kept, goes_on=goes_on[1], max_steps=max_steps)
 
         made = self._until_settled(step, built, None, [])
         if max_steps is not None:

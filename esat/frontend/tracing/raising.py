@@ -16,7 +16,8 @@ from typing import Any
 
 from esat.errors import EsatError
 from esat.frontend.tracing.code.outside import is_users_file
-from esat.frontend.tracing.trace import ErrorCheck, current_trace, is_of_numbers, truth
+from esat.frontend.tracing.path import ErrorCheck
+from esat.frontend.tracing.trace import current_trace, is_of_numbers, truth
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.registry import op_named

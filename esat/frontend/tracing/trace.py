@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from esat.errors import GraphError, TracingError, UserLine
+from esat.frontend.tracing.path import ErrorCheck, NotChosen, Path, PathDecision, TracedInFull
 from esat.frontend.tracing.values.conditions import NumberCondition, condition_of
 from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.algorithms.traversal import inputs_of
@@ -54,18 +55,6 @@ class SizesAsked(BaseException):
         self.least = least
 
 
-class TracedInFull(BaseException):
-    """A loop of which iterations were skipped, and should not have been: the function is traced anew."""
-
-
-class NotChosen(BaseException):
-    """No program can choose between the branches at a line, for a reason: they are traced one at a time."""
-
-    def __init__(self, line: UserLine, reason: str) -> None:
-        super().__init__(reason)
-        self.line, self.reason = line, reason
-
-
 def _as_it_is(value: Any) -> Any:
     return value
 
@@ -96,122 +85,6 @@ MOST_DECISIONS = 64
 """Decisions on one way through a function: each may be taken the other way in a further trace."""
 
 
-@dataclass(slots=True)
-class PathDecision:
-    """A value that decided in Python which code is traced, where only a call can know it.
-
-    Attributes
-    ----------
-    condition
-        A scalar of dtype bool.
-    outcome
-        What it was taken for.
-    refusal
-        The error where no program can choose.
-    line
-        Of the user's, that asked.
-    breaks
-        Whether it is that of all steps of a loop, which is left where it is true.
-    """
-
-    condition: Variable
-    outcome: bool
-    refusal: TracingError
-    line: UserLine | None
-    breaks: bool = False
-
-
-@dataclass(slots=True)
-class ErrorCheck:
-    """An error that the function raises where a condition holds.
-
-    Attributes
-    ----------
-    condition
-        A scalar of dtype bool; None where the decisions before it alone lead to the error.
-    error
-        What is raised.
-    depth
-        How many decisions came before.
-    """
-
-    condition: Variable | None
-    error: Exception
-    depth: int
-
-
-@dataclass(slots=True)
-class Path:
-    """One way through a function, of those that values of arrays decide between.
-
-    Attributes
-    ----------
-    forced
-        What the first decisions are taken for, and their lines; later ones are false.
-    decisions, checks
-        In the order in which the function came to them.
-    texts
-        What stands for values in texts -> the value and how it is written.
-    written
-        The same, and what stood in texts of loops that nothing but printing can come to see.
-    batching
-        Whether a function of one element of a batch is traced, which decides nothing for all of them.
-    lines
-        Those at which something was decided.
-    breaks
-        Which of the forced decisions are those of all steps of a loop.
-    of_step, leaves
-        Decisions of the present step of such a loop, None outside of one; and what they are taken for.
-    failed
-        Whether a loop was left that has to be traced in full.
-    choices, half_bound
-        Lines of conditions of which both branches are being traced; names that stand for nothing after them,
-        with the line and the reason.
-    asked
-        The last error of asking for a value that is not known, which a library may have hidden.
-    """
-
-    forced: tuple[tuple[bool, UserLine | None], ...] = ()
-    decisions: list[PathDecision] = field(default_factory=list)
-    checks: list[ErrorCheck] = field(default_factory=list)
-    texts: dict[str, tuple[Variable, str]] = field(default_factory=dict)
-    written: dict[str, Variable] = field(default_factory=dict)
-    batching: bool = False
-    lines: set[UserLine | None] = field(default_factory=set)
-    breaks: frozenset[int] = frozenset()
-    of_step: list[PathDecision] | None = None
-    leaves: bool = False
-    failed: bool = False
-    choices: list[UserLine] = field(default_factory=list)
-    half_bound: dict[str, tuple[UserLine, str]] = field(default_factory=dict)
-    asked: TracingError | None = None
-
-    def placed(self, begin: tuple[int, int, int], place: Callable[[list[Variable]], list[Variable]]) -> None:
-        """Replace the conditions, and values in texts, that came after some point."""
-        stated: list[PathDecision | ErrorCheck] = [*self.decisions[begin[0] :], *self.checks[begin[1] :]]
-        stated = [one for one in stated if one.condition is not None]
-        texts = list(self.texts)[begin[2] :]
-        variables = [one.condition for one in stated if one.condition is not None]
-        variables += [self.texts[text][0] for text in texts]
-        if not variables:
-            return
-        found = iter(place(variables))
-        for one in stated:
-            one.condition = next(found)
-        for text in texts:
-            self.texts[text] = next(found), self.texts[text][1]
-
-    def point(self) -> tuple[int, int, int]:
-        """Where the function is."""
-        return len(self.decisions), len(self.checks), len(self.texts)
-
-    def drop_texts(self, begin: tuple[int, int, int]) -> None:
-        """Let texts since some point count as printed where no check has been stated that could show them."""
-        if len(self.checks) == begin[1]:
-            for text in list(self.texts)[begin[2] :]:
-                del self.texts[text]
-
-
 @contextmanager
 def placing(place: Callable[[list[Variable]], list[Variable]], batching: bool = False) -> Iterator[None]:
     """For a function that is traced with Variables of its own: what it decides and checks becomes what holds
@@ -229,12 +102,12 @@ def placing(place: Callable[[list[Variable]], list[Variable]], batching: bool = 
     if path is None:
         yield
         return
-    begin, before = path.point(), path.batching
+    begin, before, failing = path.point(), path.batching, path.failing
     path.batching = before or batching
     try:
         yield
     finally:
-        path.batching = before
+        path.batching, path.failing = before, failing
         path.placed(begin, place)
 
 
@@ -275,8 +148,9 @@ class Trace:
         What stands for its arrays and numbers, as long as something refers to it.
     within
         How many loops run.
-    unchosen
-        Lines of conditions of which one branch at a time is traced, and why.
+    unchosen, first
+        Lines of conditions of which one branch at a time is traced, and why; of loops whose first steps are
+        traced by themselves, and a reason for each of these.
     loops
         Loops of the function that have ended: the line, how many iterations there were, and why they were not
         rolled up into one op, or None.
@@ -305,6 +179,7 @@ class Trace:
     live: list[weakref.ref[Any]] = field(default_factory=list)
     within: int = 0
     unchosen: Mapping[UserLine, str] = field(default_factory=dict)
+    first: Mapping[UserLine, Sequence[str]] = field(default_factory=dict)
     loops: list[tuple[UserLine | None, int, str | None]] = field(default_factory=list)
     lost: set[Variable] = field(default_factory=set)
     mixed: dict[Variable, tuple[UserLine, tuple[Any, Any]]] = field(default_factory=dict)
@@ -458,9 +333,10 @@ def _why_not(trace: Trace, line: UserLine | None) -> str | None:
     """Why no program chooses at a line: for its own sake, or for that of a loop above it which it may end."""
     if line is None:
         return None
-    loops = [one for one in trace.unchosen if one[0] == line[0] and one[1] < line[1] and _is_loop(one)]
-    found = line if line in trace.unchosen else max(loops, default=None)
-    return None if found is None else trace.unchosen[found]
+    reasons = {**{one: why[-1] for one, why in trace.first.items()}, **trace.unchosen}
+    loops = [one for one in reasons if one[0] == line[0] and one[1] < line[1] and _is_loop(one)]
+    found = line if line in reasons else max(loops, default=None)
+    return None if found is None else reasons[found]
 
 
 def _is_loop(line: UserLine) -> bool:

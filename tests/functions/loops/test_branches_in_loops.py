@@ -327,13 +327,7 @@ def test_what_no_program_can_choose_is_refused():
                 name = "some"
         return name
 
-    def half(x):
-        for value in x:
-            if value > 0:
-                found = value
-        return found
-
-    for function, reason in ((kept, "list or dict"), (of_names, "name is"), (half, "found is"),
+    for function, reason in ((kept, "list or dict"), (of_names, "name is"),
                              (lambda x: aliased(x.reshape(-1, 1) * np.ones(3)), "another one")):  # fmt: skip
         with pytest.raises(TracingError, match=reason) as raised:
             esat.jit(function)(X)

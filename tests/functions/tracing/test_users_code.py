@@ -230,6 +230,9 @@ BUILTINS = {
     "min of numbers": lambda x: min(0.5, x[0], 1),
     "abs": lambda x: abs(x[0]),
     "round": lambda x: round(x[0], 1),
+    "round to an integer": lambda x: round(x[0] * 3.0),
+    "round of a number": lambda x: round(float(x.sum())),
+    "round to even": lambda x: round(x[0] * 0 + 2.5),
     "any": lambda x: any(x > 1.0),
     "all": lambda x: all(x > 1.0),
     "any of some": lambda x: any(v > 1.0 for v in x),
@@ -577,3 +580,15 @@ def test_attributes_and_names_are_assigned_in_their_order():
     assert len(found) == len(wanted)
     for own, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(own, other)
+
+
+def test_integers_of_numbers_that_have_none_are_errors():
+    for function in (lambda x: round(x[0]), lambda x: int(x[0]), lambda x: math.floor(x[0])):
+        for value, error in ((np.nan, ValueError), (-np.inf, OverflowError)):
+            for f in (function, esat.jit(function)):
+                with pytest.raises(error):
+                    f(np.array([value]))
+        with pytest.raises(esat.EsatError, match="no int64"):
+            esat.jit(function)(np.array([1e300]))
+    with pytest.raises(esat.EsatError, match=r"np.round\(x\) rounds all"):
+        esat.jit(lambda x: round(x) + 0)(np.ones(3))

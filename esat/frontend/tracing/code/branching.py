@@ -2,7 +2,7 @@
 
 ``if a: A`` with ``else: B`` becomes, with ``n`` for the names that are assigned to in ``A`` and ``B``::
 
-    choice = BRANCHES(a, in_loop, ("n",))
+    choice = BRANCHES(a, in_loop, ("n",), ())
     if choice.first:
         A
     if choice.otherwise():
@@ -14,15 +14,18 @@
         (n,) = choice.values
         if n is UNBOUND: del n
 
-which does what the ``if`` does where its condition is known. ``a and b`` in the condition becomes
+which does what the ``if`` does where its condition is known. A name that nothing may have been assigned to is
+looked at by ``BOUND(n, "n")``. ``a and b`` in the condition becomes
 ``(both := OPERANDS(a, True)).joined(b if both.goes_on else None)``.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
+
+from esat.frontend.tracing.code.assigned import COMPREHENSIONS, SCOPES, assigned_names
 
 OWN_NAMES = "__esat_"
 """How names begin that a user's code is given."""
@@ -31,9 +34,8 @@ OPERANDS = "__esat_operands__"
 ENDED_LOOP = "__esat_ended_loop__"
 OPPOSITE = "__esat_opposite__"
 UNBOUND = "__esat_unbound__"
+BOUND = "__esat_bound__"
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _LEAVING = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete, ast.Global, ast.Nonlocal,
             ast.Try, ast.TryStar, ast.AsyncFor, ast.AsyncWith)  # fmt: skip
@@ -73,7 +75,7 @@ def _values_for_error(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
         target = one.targets[0] if isinstance(one, ast.Assign) else None
         if not isinstance(one, ast.Assign) or len(one.targets) > 1 or not isinstance(target, ast.Name):
             return {}
-        if any(isinstance(part, (ast.Lambda, *_COMPREHENSIONS)) for part in ast.walk(one)):
+        if any(isinstance(part, (ast.Lambda, *COMPREHENSIONS)) for part in ast.walk(one)):
             return {}
         values[target.id] = _InPlace(values).visit(deepcopy(one.value))
     return values
@@ -110,37 +112,10 @@ def _leaves(node: ast.AST, in_loop: bool) -> bool:
         return any(_leaves(part, in_loop) for part in (*ast.walk(node.test), *node.orelse))
     if isinstance(node, _LEAVING) or (isinstance(node, (ast.Break, ast.Continue)) and not in_loop):
         return True
-    if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+    if isinstance(node, (*SCOPES, *COMPREHENSIONS)):
         return False
     within = in_loop or isinstance(node, _LOOPS)
     return any(_leaves(part, within) for part in ast.iter_child_nodes(node))
-
-
-def assigned_names(body: Sequence[ast.AST]) -> list[str]:
-    """The names that statements assign to, in their own function."""
-    return list(dict.fromkeys(name for one in body for name in _assigned(one)))
-
-
-def _assigned(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, _SCOPES):
-        if not isinstance(node, ast.Lambda):
-            yield node.name
-        return
-    if isinstance(node, _COMPREHENSIONS):
-        for part in ast.walk(node):
-            if isinstance(part, ast.NamedExpr):
-                yield part.target.id
-        return
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, ast.alias) and node.name != "*":
-        yield (node.asname or node.name).partition(".")[0]
-    elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name is not None:
-        yield node.name
-    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
-        yield node.rest
-    for part in ast.iter_child_nodes(node):
-        yield from _assigned(part)
 
 
 def globals_of(node: ast.AST) -> frozenset[str]:
@@ -175,10 +150,12 @@ def without_continue(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     return list(body)
 
 
-def chosen_statements(node: ast.If, test: ast.expr, names: Sequence[str], in_loop: bool) -> list[ast.stmt]:
+def chosen_statements(
+    node: ast.If, test: ast.expr, names: Sequence[str], half: Collection[str], in_loop: bool
+) -> list[ast.stmt]:
     """An ``if`` whose branches are both run where only a call can know its condition."""
     token = f"__esat_if_{node.lineno}_{node.col_offset}__"
-    arguments = [test, ast.Constant(in_loop), _names(names)]
+    arguments = [test, ast.Constant(in_loop), _names(names), _names([one for one in names if one in half])]
     begin = ast.Assign([ast.Name(token, ast.Store())], call(BRANCHES, node.test, arguments))
     second = ast.If(
         ast.Call(_of(token, "otherwise"), [], []), [*_put(token, names), *node.orelse, ast.Pass()], []
@@ -204,7 +181,7 @@ def leaving_statements(
 ) -> list[ast.stmt]:
     """``if c: A; break`` with ``else: B``, where the program may leave the loop, and not the trace."""
     token = f"__esat_if_{node.lineno}_{node.col_offset}__"
-    arguments = [test, ast.Constant(in_loop), _names(names), ast.Name(loop, ast.Load())]
+    arguments = [test, ast.Constant(in_loop), _names(names), _names(()), ast.Name(loop, ast.Load())]
     begin = ast.Assign([ast.Name(token, ast.Store())], call(BRANCHES, node.test, arguments))
     left = ast.If(ast.Call(_of(token, "leaves"), [], []), [node.body[-1]], [])
     second = ast.If(
@@ -230,12 +207,15 @@ def loop_token(node: ast.While | ast.For) -> str:
     return f"__esat_loop_{node.lineno}_{node.col_offset}__"
 
 
-def ended_loop(node: ast.While | ast.For, names: Sequence[str], breaks: bool) -> list[ast.stmt]:
+def ended_loop(
+    node: ast.While | ast.For, names: Sequence[str], half: Collection[str], breaks: bool
+) -> list[ast.stmt]:
     """A loop that may become an op which runs as long as a value says."""
     token = loop_token(node)
     target = node.target.id if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else None
     place = node.iter if isinstance(node, ast.For) else node.test
-    arguments: list[ast.expr] = [_names(names), ast.Constant(breaks), ast.Constant(target)]
+    own = _names([one for one in names if one in half])
+    arguments: list[ast.expr] = [_names(names), own, ast.Constant(breaks), ast.Constant(target)]
     begin = ast.Assign([ast.Name(token, ast.Store())], call(ENDED_LOOP, place, arguments))
     put = _put(token, [one for one in names if one != target])
     if isinstance(node, ast.For):
@@ -272,7 +252,7 @@ def _assignments(token: str, names: Sequence[str]) -> list[ast.stmt]:
 def chosen_expression(node: ast.IfExp, test: ast.expr, in_loop: bool) -> ast.expr:
     """``a if c else b``, of which both are computed where only a call can know the condition."""
     token = f"__esat_if_{node.lineno}_{node.col_offset}_{node.end_lineno}_{node.end_col_offset}__"
-    arguments = [test, ast.Constant(in_loop), ast.Tuple([], ast.Load())]
+    arguments = [test, ast.Constant(in_loop), _names(()), _names(())]
     begin = ast.NamedExpr(ast.Name(token, ast.Store()), call(BRANCHES, node.test, arguments))
     first = ast.IfExp(_of(token, "first"), node.body, ast.Constant(None))
     second = ast.IfExp(ast.Call(_of(token, "otherwise"), [], []), node.orelse, ast.Constant(None))

@@ -137,6 +137,18 @@ def _all_or_any(name: str) -> Callable[[Iterable[Any]], Any]:
     return asked
 
 
+def _round(number: Any, ndigits: Any = None) -> Any:
+    """To an integer of Python's, where no digits are asked for."""
+    if type(number) is TracedArray and not number.is_scalar:
+        raise DtypeError(describe("round", [], "it takes one number; np.round(x) rounds all", user_line()))
+    is_one = _is_unknown(number)
+    if ndigits is not None or not is_one or is_of_numbers(_variable(number)):
+        return builtins.round(number, ndigits)
+    if type(number) is not TracedNumber and number.dtype.kind in "bc":
+        raise TypeError(f"type numpy.{number.dtype.type.__name__} doesn't define __round__ method")
+    return whole_number(_variable(number), "rint")
+
+
 def _sorted(iterable: Any, /, *, key: Any = None, reverse: Any = False) -> Any:
     if key is None and _is_vector(iterable):
         found = list(_numpy.sort(iterable))
@@ -191,6 +203,7 @@ NAMED_BUILTINS: dict[str, Any] = {
     "any": _all_or_any("any"),
     "all": _all_or_any("all"),
     "sorted": _sorted,
+    "round": _round,
 }
 """Functions that stand for those of Python's of their names in code that is traced."""
 _STANDING = {id(getattr(builtins, name)): one for name, one in NAMED_BUILTINS.items() if name != "type"}
@@ -249,6 +262,9 @@ def whole_number(variable: Variable, rounding: str) -> TracedNumber:
     if variable.tensor_type.kind == "f":
         check(op_named("isnan")(variable), ValueError("cannot convert float NaN to integer"))
         check(op_named("isinf")(variable), OverflowError("cannot convert float infinity to integer"))
+        reason = "the number has no int64, in which programs compute with integers"
+        too_large = op_named("ge")(op_named("abs")(variable), 2.0**63)
+        check(too_large, DtypeError(describe("int", [], reason, user_line())))
         variable = op_named(rounding)(variable)
     return TracedNumber(cast(variable, "int64"), int)
 

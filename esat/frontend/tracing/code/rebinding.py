@@ -23,7 +23,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from esat.errors import DtypeError, TracingError, describe
-from esat.frontend.tracing.code.branching import BRANCHES, ENDED_LOOP, OPERANDS, OPPOSITE, UNBOUND
+from esat.frontend.tracing.code.branching import BOUND, BRANCHES, ENDED_LOOP, OPERANDS, OPPOSITE, UNBOUND
 from esat.frontend.tracing.code.builtin_functions import (
     CALLED_BUILTINS,
     NAMED_BUILTINS,
@@ -59,6 +59,7 @@ from esat.frontend.tracing.rolling.ended_loop import EndedLoop
 from esat.frontend.tracing.rolling.iterated import LOOPED, rolled
 from esat.frontend.tracing.rolling.loop_state import is_librarys
 from esat.frontend.tracing.rolling.program_state import UNBOUND as UNBOUND_NAME
+from esat.frontend.tracing.rolling.raised import bound
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.convert import holds_traced, holds_unknown
 from esat.frontend.tracing.values.numbers import TracedNumber
@@ -129,7 +130,7 @@ class Rebinder:
             OPERATION: objects.operation, ITERATED: self.iterated, SLICE: slice,
             MAY_FAIL: errors.may_fail, FAILS: errors.fails,
             BRANCHES: branches, OPERANDS: Operands, OPPOSITE: opposite, UNBOUND: UNBOUND_NAME,
-            ENDED_LOOP: EndedLoop,
+            ENDED_LOOP: EndedLoop, BOUND: bound,
         }  # fmt: skip
 
     def assigned(self) -> list[str]:

@@ -18,12 +18,13 @@ import types
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from esat.frontend.tracing.code.assigned import assigned_names, half_bound_names
 from esat.frontend.tracing.code.branching import (
+    BOUND,
     OPPOSITE,
     OWN_NAMES,
     apart,
     as_choice,
-    assigned_names,
     call,
     chosen_expression,
     chosen_statements,
@@ -66,6 +67,7 @@ class _Asking(ast.NodeTransformer):
     def __init__(self) -> None:
         self._is_function = self._in_loop = self._is_nested = False
         self._globals: frozenset[str] = frozenset()
+        self._half: frozenset[str] = frozenset()
         self._left: dict[ast.stmt, str] = {}
 
     def _within(self, node: ast.AST, **changed: object) -> ast.AST:
@@ -82,7 +84,8 @@ class _Asking(ast.NodeTransformer):
         self._within(node, _is_nested=True)  # what is computed where it stands
         put_errors_in_place(body)
         named = globals_of(body)
-        self._within(body, _is_function=True, _in_loop=False, _is_nested=False, _globals=named)
+        half = half_bound_names(node.args, body.body) - named
+        self._within(body, _is_function=True, _in_loop=False, _is_nested=False, _globals=named, _half=half)
         node.body = body.body
         return node
 
@@ -117,7 +120,7 @@ class _Asking(ast.NodeTransformer):
             target = ast.Constant(node.target.id if isinstance(node.target, ast.Name) else None)
             token: list[ast.expr] = [ast.Name(loop_token(node), ast.Load())] if is_ended else []
             node.iter = call(ITERATED, node.iter, [node.iter, target, *token])
-        return ended_loop(node, names, bool(left)) if is_ended else node
+        return ended_loop(node, names, self._half, bool(left)) if is_ended else node
 
     def _may_choose(self, node: ast.expr) -> bool:
         """Whether both ways to a value may be gone: they assign to no names of the user's."""
@@ -140,6 +143,10 @@ class _Asking(ast.NodeTransformer):
             return self.visit_IfExp(as_choice(node))
         self.generic_visit(node)
         return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        is_half = node.id in self._half and isinstance(node.ctx, ast.Load)
+        return call(BOUND, node, [node, ast.Constant(node.id)]) if is_half else node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -194,7 +201,7 @@ class _Asking(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             return node
-        value = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        value = self.visit_Name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         made = _operation(node, f"i{BINARY[type(node.op)]}", value, node.value)
         return ast.copy_location(ast.Assign([node.target], made), node)
 
@@ -216,7 +223,7 @@ class _Asking(ast.NodeTransformer):
             return [_checked(node, node.test, True, raised), *node.orelse]
         if loop is not None:
             return leaving_statements(node, node.test, names, self._in_loop, loop)
-        return chosen_statements(node, node.test, names, self._in_loop) if is_chosen else node
+        return chosen_statements(node, node.test, names, self._half, self._in_loop) if is_chosen else node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)

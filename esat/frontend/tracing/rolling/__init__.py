@@ -10,6 +10,7 @@ ended_loop    ``while``, and loops within loops, that a value ends
 branches      ``if`` in loops, of which both branches are traced
 written_parts arrays to parts of which branches have written
 loop_state    what code in a loop can see of the state of Python
+raised        errors before a loop; names that are bound in some cases only
 program_state the same, compared and put back
 ============= ====================================================================
 """

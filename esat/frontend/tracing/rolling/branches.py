@@ -19,12 +19,15 @@ import numpy as np
 
 from esat.errors import UserLine
 from esat.frontend.tracing.code.outside import is_users_file
+from esat.frontend.tracing.path import NotChosen
 from esat.frontend.tracing.raising import CALLS_TRACED
 from esat.frontend.tracing.rolling.loop_state import LoopState, UnseenStateError, names_in
 from esat.frontend.tracing.rolling.program_state import UNBOUND, Changes, ProgramState, fill
+from esat.frontend.tracing.rolling.raised import HalfBound
 from esat.frontend.tracing.rolling.written_parts import WrittenParts
-from esat.frontend.tracing.trace import NotChosen, Trace, current_trace, is_of_numbers, truth
+from esat.frontend.tracing.trace import Trace, current_trace, is_of_numbers, truth
 from esat.frontend.tracing.values.arrays import TracedArray
+from esat.frontend.tracing.values.convert import as_symbol
 from esat.frontend.tracing.values.layouts import MemoryLayout
 from esat.frontend.tracing.values.merging import MOST_NODES, Merge, NoChoiceError, differing, is_cheap
 from esat.frontend.tracing.values.mixed import note_mixed, type_of
@@ -35,6 +38,7 @@ from esat.graph.registry import op_named
 from esat.graph.tracing import Traced
 from esat.graph.variables import Apply, Constant, Variable
 from esat.graph.watching import noted
+from esat.ops.arrays.creation import alloc
 from esat.ops.control import ifelse
 
 _LEAST_FAMILIES = (Family.ELEMENTWISE, Family.VIEW, Family.CREATION, Family.REDUCTION, Family.INDEX)
@@ -42,7 +46,7 @@ _PLAIN = (str, bytes, type(None), range)
 
 
 def branches(
-    condition: Any, in_loop: bool, names: tuple[str, ...], loop: Any = None
+    condition: Any, in_loop: bool, names: tuple[str, ...], half: tuple[str, ...], loop: Any = None
 ) -> KnownBranch | TracedBranches:
     """What to do at an ``if``.
 
@@ -52,8 +56,8 @@ def branches(
         Of the ``if``.
     in_loop
         Whether it stands in a loop.
-    names
-        Names that its branches assign to.
+    names, half
+        Names that its branches assign to, and those of them that code may look at where nothing was assigned.
     loop
         The loop that is left after the first branch, if it is left.
     """
@@ -65,7 +69,7 @@ def branches(
     if trace is None or unknown is None or is_left or line in trace.unchosen:
         return KnownBranch(bool(condition))
     try:
-        return TracedBranches(unknown, trace, frame, names, line, loop)
+        return TracedBranches(unknown, trace, frame, names, half, line, loop)
     except UnseenStateError as error:
         raise NotChosen(line, f"what they change may not be seen: {error}") from None
 
@@ -125,17 +129,17 @@ class TracedBranches:
     first = True
 
     def __init__(
-        self, condition: Variable, trace: Trace, frame: types.FrameType, names: Sequence[str], line: UserLine,
-        loop: Any,
+        self, condition: Variable, trace: Trace, frame: types.FrameType, names: Sequence[str],
+        half: Sequence[str], line: UserLine, loop: Any,
     ) -> None:  # fmt: skip
         assert trace.path is not None
         self._loop = loop
         self._condition, self._trace, self._path, self._line = condition, trace, trace.path, line
         self._nodes = noted()
         self._begin = 0 if self._nodes is None else len(self._nodes)
-        self._names = names
+        self._names, self._half = names, half
         self._state = ProgramState(frame, names, trace)
-        self._checks = len(self._path.checks)
+        self._checks, self._failing = len(self._path.checks), self._path.failing
         self._path.choices.append(line)
         self._merge: Any = None
         self._changes: list[Changes] = []
@@ -173,10 +177,11 @@ class TracedBranches:
         found = dict[str, Any]()
         pairs = zip(*(one.names.values() for one in self._changes), strict=True)
         for name, (then, otherwise) in zip(self._names, pairs, strict=True):
+            join = self._join_half if name in self._half else self._join
             try:
-                self._join(then, otherwise, functools.partial(found.__setitem__, name))
+                join(then, otherwise, functools.partial(found.__setitem__, name))
             except NoChoiceError as error:
-                self._path.half_bound.setdefault(name, (self._line, str(error)))
+                self._path.half_bound.setdefault(name, NotChosen(self._line, f"{name} {error}"))
         try:
             self._join_containers()
             self._join_arrays()
@@ -211,7 +216,7 @@ class TracedBranches:
         for check in self._path.checks[self._checks :]:
             if check.condition is not None:
                 check.condition = both(condition, check.condition)
-        self._checks = len(self._path.checks)
+        self._checks, self._path.failing = len(self._path.checks), self._failing
 
     def _end_branches(self) -> None:
         self._end_branch(op_named("invert")(self._condition))
@@ -288,6 +293,21 @@ class TracedBranches:
         else:
             raise NoChoiceError(differing(then, otherwise))
 
+    def _join_half(self, then: Any, otherwise: Any, put: Callable[[Any], None]) -> None:
+        """The same for a name, which may stand for nothing. Raises NoChoiceError."""
+        is_half = any(type(one) is HalfBound or one is UNBOUND for one in (then, otherwise))
+        if then is otherwise or not is_half:
+            self._join(then, otherwise, put)
+            return
+        sides = [half_of(then, otherwise), half_of(otherwise, then)]
+        if any(one.value is UNBOUND for one in sides):
+            raise NoChoiceError(differing(then, otherwise))
+        first, second = sides
+        found: list[Any] = [None, None]
+        self._join(first.value, second.value, functools.partial(found.__setitem__, 0))
+        self._join(first.is_bound, second.is_bound, functools.partial(found.__setitem__, 1))
+        self._later.append(lambda: put(HalfBound(*found)))
+
     def _as_left(self, value: Any, branch: int) -> Any:
         """A value as a branch has left it: what an array holds may have been put back since."""
         held = self._changes[branch].held.get(id(value)) if type(value) is TracedArray else None
@@ -326,6 +346,27 @@ def is_value(value: Any) -> bool:
     if type(value) is np.ndarray:
         return value.ndim == 0
     return isinstance(value, (Traced, np.number, np.bool_)) or type(value) in (bool, int, float, complex)
+
+
+def half_of(value: Any, other: Any) -> HalfBound:
+    """What a name stands for, and whether it does: anything like another value where it does not."""
+    if type(value) is HalfBound:
+        return value
+    return HalfBound(nothing_like(other), False) if value is UNBOUND else HalfBound(value, True)
+
+
+def nothing_like(value: Any) -> Any:
+    """A value of a type, which nobody reads; UNBOUND where the type is not known in full."""
+    value = value.value if type(value) is HalfBound else value
+    variable = as_symbol(value) if is_value(value) else None
+    if variable is None or None in variable.tensor_type.shape:
+        return UNBOUND
+    zero = np.zeros((), variable.dtype)
+    if type(value) is TracedNumber:
+        return value.kind(0)
+    if type(value) is not TracedArray or value.is_scalar:
+        return zero[()] if type(value) is TracedArray or isinstance(value, np.generic) else zero.item()
+    return TracedArray(alloc(zero, *variable.tensor_type.shape))
 
 
 def _layout(sides: Sequence[TracedArray]) -> MemoryLayout | None:
@@ -396,7 +437,7 @@ class Operands:
         if self._first is None or trace is None or trace.path is None:
             self.goes_on = bool(first) is is_and
         else:
-            self._checks = len(trace.path.checks)
+            self._checks, self._failing = len(trace.path.checks), trace.path.failing
             trace.path.choices.append(line)
 
     def joined(self, second: Any) -> Any:
@@ -405,6 +446,7 @@ class Operands:
             return second if self.goes_on else not self._is_and
         path, first = self._trace.path, self._first
         path.choices.pop()
+        path.failing = self._failing
         way = first if self._is_and else op_named("invert")(first)
         for check in path.checks[self._checks :]:
             if check.condition is not None:

@@ -10,28 +10,35 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from esat.base.records import record
 from esat.errors import EsatError
-from esat.frontend.tracing.rolling.branches import both, is_value, may_share, unknown_of
+from esat.frontend.tracing.path import ErrorCheck, NotChosen, TracedInFull
+from esat.frontend.tracing.rolling.branches import (
+    both,
+    half_of,
+    is_value,
+    may_share,
+    nothing_like,
+    unknown_of,
+)
 from esat.frontend.tracing.rolling.iterated import FEWEST_STEPS, rolled
 from esat.frontend.tracing.rolling.loop_state import UnseenStateError
 from esat.frontend.tracing.rolling.program_state import UNBOUND, Place, ProgramState, as_now
+from esat.frontend.tracing.rolling.raised import HalfBound, unless_failed
 from esat.frontend.tracing.rolling.skipping import MOST_TRACED
-from esat.frontend.tracing.trace import ErrorCheck, NotChosen, TracedInFull, current_trace
+from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.values.arrays import TracedArray
-from esat.frontend.tracing.values.convert import as_symbol
 from esat.frontend.tracing.values.merging import Merge, NoChoiceError, differing, is_cheap, paired
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType
 from esat.graph.variables import Constant, Variable
-from esat.ops.arrays.creation import alloc
 from esat.ops.loops.parts import LoopParts
 
 MOST_KNOWN = 3
@@ -75,8 +82,8 @@ class EndedLoop:
 
     Parameters
     ----------
-    names
-        Names that the loop assigns to.
+    names, half
+        Names that the loop assigns to, and those of them that code may look at where nothing was assigned.
     breaks
         Whether there is a ``break`` in it.
     target
@@ -88,10 +95,14 @@ class EndedLoop:
         Whether names are assigned to now.
     """
 
-    def __init__(self, names: tuple[str, ...], breaks: bool, target: str | None = None) -> None:
+    def __init__(
+        self, names: tuple[str, ...], half: tuple[str, ...], breaks: bool, target: str | None = None
+    ) -> None:
         frame = sys._getframe(1)
         self._frame, self._line = frame, (frame.f_code.co_filename, frame.f_lineno)
         self._trace, self._names, self._breaks, self._target = current_trace(), names, breaks, target
+        self._half, self._is_bound = half, dict[str, Any]()
+        self._first = 0 if self._trace is None else len(self._trace.first.get(self._line, ()))
         self._stage, self.is_put = "plain", False
         self._state: Any = None
         self._values: dict[str, Any] = {}
@@ -107,6 +118,10 @@ class EndedLoop:
     def values(self) -> list[Any]:
         """What names stand for now, in order: told once, since a name may stand for something else soon."""
         found, self._values = self._values, {}
+        for name, is_bound in self._is_bound.items():
+            value = found.get(name, UNBOUND)
+            if value is not UNBOUND:
+                found[name] = HalfBound(value.value if type(value) is HalfBound else value, is_bound)
         wanted = self._names if self._stage == "done" else [n for n in self._names if n != self._target]
         return [found.get(name, UNBOUND) for name in wanted]
 
@@ -125,7 +140,8 @@ class EndedLoop:
         trace = self._trace
         unknown = None if trace is None else unknown_of(condition, trace, True)
         if self._stage == "plain":
-            if trace is None or trace.path is None or self._line in trace.unchosen:
+            if trace is None or trace.path is None or self._line in trace.unchosen or self._first:
+                self._first = max(self._first - 1, 0)
                 return bool(condition)
             if unknown is not None or (self._breaks and self._looked < MOST_KNOWN and bool(condition)):
                 self._looked += 1
@@ -146,6 +162,8 @@ class EndedLoop:
         """Note what there is at the beginning of a step of symbols."""
         if self._stage == "begun":
             self._look(self._trace)
+            path = self._trace.path  # type: ignore[union-attr]
+            path.failing = len(path.checks), None  # type: ignore[union-attr]
             stands = {carry.place: carry.stand for carry in self._carries}
             self._versions = {place: one.version for place, one in stands.items() if type(one) is TracedArray}
             self._stage = "traced"
@@ -161,13 +179,14 @@ class EndedLoop:
         return self._steps(values) if len(values) >= FEWEST_STEPS else rolled(values, target)
 
     def _steps(self, values: range) -> Iterator[Any]:
-        at, number = 0, TensorType("int64", shape=()).make_variable()
+        at, number, first = 0, TensorType("int64", shape=()).make_variable(), self._first
         while self._stage == "plain":
-            if at == MOST_KNOWN:
+            if at == MOST_KNOWN + first:
                 self._state = None
                 yield from values[at:]
                 return
-            self._look(self._trace)
+            if at >= first:
+                self._look(self._trace)
             yield values[at]
             at += 1
         self._count = number, values, at - 1
@@ -212,19 +231,25 @@ class EndedLoop:
         except UnseenStateError as error:
             self._refuse(f"what a step changes may not be seen: {error}")
 
-    def _refuse(self, reason: str) -> None:
-        raise NotChosen(self._line, reason)
+    def _refuse(self, reason: str, is_first: bool = False) -> None:
+        raise NotChosen(self._line, reason, is_first)
 
     def _probe(self) -> None:
         assert self._trace is not None
         assert self._trace.path is not None
         self._stage = "probed"
         self._trace.path.choices.append(self._line)
-        self._checks = len(self._trace.path.checks)
+        self._checks, self._failing = len(self._trace.path.checks), self._trace.path.failing
 
     def _taken(self) -> dict[Place, Any]:
         """Places that a step has changed -> what is there now, whatever is written to arrays later."""
-        found = self._state.taken()
+        found: dict[Place, Any] = {}
+        for place, value in self._state.taken().items():
+            found[place] = value.value if type(value) is HalfBound else value
+            if place[0] == "name" and place[1] in self._half and value is not UNBOUND:
+                before = self._state.before[place[1]]
+                if before is UNBOUND or type(before) is HalfBound:
+                    found["bound", place[1]] = half_of(value, UNBOUND).is_bound
         for carry in self._carries:
             if carry.place in found:
                 carry.same.append(found[carry.place])
@@ -247,48 +272,64 @@ class EndedLoop:
         ends = [after, *(values for _, values in self._exits)]
         self._exits.clear()
         self._checked.clear()
-        before = self._state.at_first
         self._values = dict(self._state.before)
         for place in dict.fromkeys(one for end in ends for one in end):
-            if place == ("name", self._target):
-                continue
-            found = [end[place] for end in ends if place in end]
-            first = before(place)
-            if first is UNBOUND and len(found) == len(ends) and isinstance(self._control, Constant):
-                first = _nothing_like(found[0])  # the first step is run, and binds it
-            carry = self._carry(place, first, found)
-            if carry is not None:
-                self._carries.append(carry)
-                self._put(carry, carry.stand)
+            if place[0] == "name" and place[1] != self._target:
+                self._begin_name(place[1], ends)
+            elif place[0] not in ("name", "bound"):
+                self._begin_place(place, self._state.at_first(place), ends)
         self._stage, self.is_put = "begun", True
 
-    def _carry(self, place: Place, first: Any, after: Sequence[Any]) -> _Carry | None:
-        """What a step hands on at a place; None for names of values that it does not."""
-        try:
-            for other in after:
-                if other is not first:
-                    one, two, made = _pair(first, other)
-                    if one.type != two.type:
-                        raise NoChoiceError(differing(first, other))
-                    owner = None if place[0] == "name" else self._state.owner(place)
-                    symbol = Variable(one.type)
-                    is_bound = place[0] != "name" or self._state.before[place[1]] is not UNBOUND
-                    stand = made(symbol) if is_bound else UNBOUND
-                    return _Carry(place, owner, one, symbol, made, stand, [first])
-        except NoChoiceError as error:
-            if place[0] != "name":
-                self._refuse(_OTHER)
-            self._leave_unbound(place[1], f"changes its type in a step: it {error}")
-        return None
+    def _begin_name(self, name: str, ends: Sequence[Mapping[Place, Any]]) -> None:
+        value, is_bound = ("name", name), ("bound", name)
+        first = self._state.before[name]
+        found = [end[value] for end in ends if value in end]
+        is_run = first is UNBOUND and len(found) == len(ends) and isinstance(self._control, Constant)
+        if is_run and all(end.get(is_bound, True) is True for end in ends):
+            self._begin_place(value, nothing_like(found[0]), ends, False)  # the first step binds it
+            return
+        half = half_of(first, found[0])
+        if not any(is_bound in end for end in ends):
+            self._begin_place(value, first, ends)
+        elif self._begin_place(value, half.value, ends):
+            self._begin_place(is_bound, half.is_bound, ends)
 
-    def _leave_unbound(self, name: str, reason: str = "is not bound before the loop") -> None:
+    def _begin_place(
+        self, place: Place, first: Any, ends: Sequence[Mapping[Place, Any]], stands: bool = True
+    ) -> bool:
+        """Let a symbol stand at a place, if it is one that changes; whether there is a value at all."""
+        found = next((end[place] for end in ends if end.get(place, first) is not first), None)
+        if found is None:
+            return True
+        try:
+            one, two, made = _pair(first, found)
+            if one.type != two.type:
+                raise NoChoiceError(differing(first, found))
+        except NoChoiceError as error:
+            if place[0] not in ("name", "bound"):
+                self._refuse(_OTHER, True)
+            self._leave_unbound(place[1], f"changes its type in a step: it {error}", True)
+            return False
+        owner = None if place[0] in ("name", "bound") else self._state.owner(place)
+        symbol = Variable(one.type)
+        carry = _Carry(place, owner, one, symbol, made, made(symbol) if stands else UNBOUND, [first])
+        self._carries.append(carry)
+        self._put(carry, carry.stand)
+        return True
+
+    def _leave_unbound(
+        self, name: str, reason: str = "is not bound before the loop", is_first: bool = False
+    ) -> None:
         self._values[name] = UNBOUND
-        self._trace.path.half_bound.setdefault(name, (self._line, reason))  # type: ignore[union-attr]
+        refusal = NotChosen(self._line, f"{name} {reason}", is_first)
+        self._trace.path.half_bound.setdefault(name, refusal)  # type: ignore[union-attr]
 
     def _put(self, carry: _Carry, value: Any) -> None:
         kind, *rest = carry.place
         if kind == "name":
             self._values[rest[0]] = value
+        elif kind == "bound":
+            self._is_bound[rest[0]] = value
         elif kind == "item":
             carry.owner[rest[1]] = value
         else:
@@ -301,7 +342,7 @@ class EndedLoop:
         known = {name for name, value in self._state.before.items() if value is not UNBOUND}
         for end in [after, *(values for _, values in self._exits)]:
             for place in end:
-                is_own = place[0] == "name" and place[1] not in known
+                is_own = place[0] in ("name", "bound") and place[1] not in known
                 if place not in places and not is_own and place != ("name", self._target):
                     self._refuse("a step changes other values than the first one did")
         self._values = dict(self._state.before)
@@ -326,7 +367,7 @@ class EndedLoop:
                 self._following.append(following)
                 self._put(carry, made(following))
         except NoChoiceError:
-            self._refuse(_OTHER)
+            self._refuse(_OTHER, True)
         self._stage = "closing"
 
     def _refuse_shared_arrays(self) -> None:
@@ -346,6 +387,10 @@ class EndedLoop:
         """Have the results of the op stand for what the loop has changed."""
         path = self._trace.path  # type: ignore[union-attr]
         goes_on, raised = self._goes_on(unknown, path.checks[self._checks :])  # type: ignore[union-attr]
+        path.failing = self._failing  # type: ignore[union-attr]
+        own, path.checks[self._checks :] = path.checks[self._checks :], []  # type: ignore[union-attr]
+        control = unless_failed(self._control)
+        path.checks += own  # type: ignore[union-attr]
         carries = {carry.symbol: carry.first for carry in self._carries}
         following, steps = list(self._following), None
         if self._count is not None:
@@ -361,7 +406,7 @@ class EndedLoop:
         carries.update((stand, as_variable(np.zeros(shape, stand.dtype))) for stand, shape in texts.values())
         following += [path.texts[text][0] for text in texts]  # type: ignore[union-attr]
         try:
-            parts = LoopParts(self._control, carries, following, goes_on=goes_on, max_steps=steps)
+            parts = LoopParts(control, carries, following, goes_on=goes_on, max_steps=steps)
             parts.close()
             made = parts.node().outputs
         except EsatError as error:
@@ -391,8 +436,6 @@ class EndedLoop:
 
         Each ``break`` and each check counts where none before it has ended the step.
         """
-        if checks and self._trace.within:  # type: ignore[union-attr]
-            self._refuse("a step raises errors by values, within another loop")
         ends = [(place, 0, left) for (left, _), place in zip(self._exits, self._checked, strict=True)]
         ends += [(place, 1, check.condition) for place, check in enumerate(checks, self._checks)]  # type: ignore[misc]
         goes_on: Variable | None = None
@@ -425,17 +468,6 @@ class EndedLoop:
         self._stage, self.is_put = "done", True
         self._state = None
         self._carries, self._exits, self._checked, self._following = [], [], [], []
-
-
-def _nothing_like(value: Any) -> Any:
-    """A value of a type, which nobody reads; UNBOUND where the type is not known in full."""
-    variable = as_symbol(value) if is_value(value) else None
-    if variable is None or None in variable.tensor_type.shape:
-        return UNBOUND
-    zero = np.zeros((), variable.dtype)
-    if type(value) is not TracedArray or value.is_scalar:
-        return zero[()] if type(value) is TracedArray or isinstance(value, np.generic) else zero.item()
-    return TracedArray(alloc(zero, *variable.tensor_type.shape))
 
 
 def _pair(one: Any, other: Any) -> tuple[Variable, Variable, Callable[[Variable], Any]]:

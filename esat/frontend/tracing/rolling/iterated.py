@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from esat.errors import EsatError, UserLine
+from esat.frontend.tracing.path import ErrorCheck, Path, TracedInFull
 from esat.frontend.tracing.rolling.iterations import (
     Iterations,
     NotEqualError,
@@ -31,7 +32,7 @@ from esat.frontend.tracing.rolling.skipping import (
     Skipped,
     StateWatch,
 )
-from esat.frontend.tracing.trace import ErrorCheck, Path, Trace, TracedInFull, current_trace
+from esat.frontend.tracing.trace import Trace, current_trace
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.algorithms.traversal import ancestors
@@ -138,6 +139,7 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
     nodes: list[list[Apply]] = []
     path = trace.path
     begin = None if path is None else path.point()
+    failing = None if path is None else path.failing
     is_within = path is not None and path.of_step is not None
     is_told = not is_within and _is_told(path)
     decided: list[int] = []
@@ -179,6 +181,7 @@ def _iterated(values: Iterable[Any], trace: Trace, watch: StateWatch | None = No
         checks = path.checks[begin[1] :]
         reason = _roll(nodes, trace, checks=checks)
         path.checks[begin[1] :] = joined(checks) if reason is None else checks
+        path.failing = failing or path.failing
     trace.loops.append((line, len(nodes), reason))
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from esat.frontend.tracing.code.branching import OWN_NAMES
 from esat.frontend.tracing.code.outside import is_users_file
+from esat.frontend.tracing.rolling.raised import HalfBound
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.numbers import TracedNumber
 from esat.graph.variables import Constant, Variable
@@ -150,6 +151,8 @@ class LoopState:
             return self._of_traced(value)
         if isinstance(value, np.generic):
             return kind, value.tobytes()
+        if kind is HalfBound:
+            return kind, self._of(value.value), self._of(value.is_bound)
         if id(value) in self._numbers:
             return "again", self._numbers[id(value)]
         self._numbers[id(value)] = len(self._numbers)

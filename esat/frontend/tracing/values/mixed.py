@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from esat.errors import UserLine
-from esat.frontend.tracing.trace import NotChosen, current_trace
+from esat.frontend.tracing.path import NotChosen
+from esat.frontend.tracing.trace import current_trace
 from esat.graph.tracing import Traced, WeakNumber
 from esat.graph.variables import Variable
 
