@@ -6,8 +6,9 @@ text of a guard asks whether arguments are that, and lists their leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from types import FunctionType, MappingProxyType
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import FunctionType, MappingProxyType, MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from esat.frontend.tracing.values.conditions import NumberCondition
 from esat.frontend.tracing.values.layouts import layout_key
 
 Guard = Callable[[tuple[Any, ...]], list[Any] | None]
-Builder = Callable[[Sequence[Any]], Any]
 
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 
@@ -76,7 +76,9 @@ class _Text:
 
     def __init__(self, known: Mapping[int, Any]) -> None:
         self.known = known
-        self.names: dict[str, Any] = {"ndarray": np.ndarray, "layout_key": layout_key, "exact": Exact}
+        self.names: dict[str, Any] = {
+            "ndarray": np.ndarray, "layout_key": layout_key, "exact": Exact, "copysign": math.copysign
+        }  # fmt: skip
         self.lines: list[str] = []
         self.leaves: list[str] = []
 
@@ -100,6 +102,8 @@ class _Text:
             return self._asked_number(value)
         if tag == "static":
             return self._asked_part(value, structure[1], structure[2])
+        if tag == "object":
+            return self._asked_object(value, structure)
         keys = _keys(structure)
         if keys is None:
             return False
@@ -111,6 +115,23 @@ class _Text:
         for key, part in zip(keys, structure[-1], strict=True):
             inner = f"value_{len(self.lines)}"
             self.lines.append(f"{inner} = {value}[{key!r}]")
+            if not self.asked(inner, part):
+                return False
+        return True
+
+    def _asked_object(self, value: str, structure: Structure) -> bool:
+        """Add the questions for an object that has nothing but a dict of attributes."""
+        _, kind, names, parts = structure
+        members = (type(one) for base in kind.__mro__ for one in vars(base).values())
+        if kind is slice or MemberDescriptorType in members:
+            return False
+        self._unless(f"type({value}) is {self._name(kind)}")
+        attributes = f"value_{len(self.lines)}"
+        self.lines.append(f"{attributes} = {value}.__dict__")
+        self._unless(f"tuple({attributes}) == {self._name(names)}")
+        for name, part in zip(names, parts, strict=True):
+            inner = f"value_{len(self.lines)}"
+            self.lines.append(f"{inner} = {attributes}[{name!r}]")
             if not self.asked(inner, part):
                 return False
         return True
@@ -132,9 +153,11 @@ class _Text:
             number = self.known[len(self.leaves)]
             is_whole = isinstance(number, (int, np.integer))
             is_real = is_whole or isinstance(number, (float, np.floating))
-            if not is_real or np.isnan(number) or (number == 0 and not is_whole):
-                return False  # signs of zeros take more than a comparison
+            if not is_real or np.isnan(number):
+                return False
             self._unless(f"{value} == {self._name(number)}")
+            if number == 0 and not is_whole:
+                self._unless(f"copysign(1.0, {value}) == {np.copysign(1.0, number)}")
         self.leaves.append(value)
         return True
 
@@ -156,23 +179,15 @@ def _keys(structure: Structure) -> Sequence[Any] | None:
     return structure[2] if all(type(key) in (str, int) for key in structure[2]) else None
 
 
-def builder_for(structure: Structure) -> Builder | None:
-    """What makes a value of a structure of its leaves; None where there is more in it than containers."""
-    places = iter(range(1 << 30))
-    text = _built(structure, places)
-    if text is None:
-        return None
-    builder: Builder = eval(f"lambda leaves: {text}")
-    return builder
-
-
-def _built(structure: Structure, places: Any) -> str | None:
+def text_of(structure: Structure, leaves: Iterator[str]) -> str | None:
+    """The expression that makes a value of a structure of its leaves; None where there is more in it than
+    containers."""
     if structure[0] == "traced":
-        return f"leaves[{next(places)}]"
+        return next(leaves)
     keys = _keys(structure)
     if keys is None:
         return None
-    parts = [_built(part, places) for part in structure[-1]]
+    parts = [text_of(part, leaves) for part in structure[-1]]
     if None in parts:
         return None
     if structure[0] == "dict":

@@ -16,10 +16,11 @@ from esat.frontend.graph import Graph
 from esat.frontend.tracing.trace import ValueAsked
 from esat.frontend.tracing.trees import Structure, unflatten
 from esat.frontend.tracing.values.conditions import NumberCondition
-from esat.functions.guards import builder_for
+from esat.functions.guards import text_of
 from esat.functions.paths import RunTimeCheck
 from esat.functions.twins import is_same, share_elements
 from esat.graph.algorithms.traversal import inputs_of
+from esat.graph.calls.callers import GENERATED
 from esat.graph.variables import Variable
 from esat.runtime import Executable
 
@@ -71,17 +72,13 @@ class Result:
     place: int = 0
     value: Any = None
 
-    def of(self, outputs: Sequence[Any], leaves: Sequence[Any]) -> Any:
-        """The value in a call."""
-        if self.kind == "array":
-            return outputs[self.place]
-        if self.kind == "scalar":
-            return outputs[self.place][()]
-        if self.kind == "number":
-            return outputs[self.place].item()
+    @property
+    def text(self) -> str:
+        """The expression for the value in a call, of names for outputs, leaves and results."""
         if self.kind == "argument":
-            return leaves[self.place]
-        return self.value.copy() if isinstance(self.value, np.ndarray) else self.value
+            return f"leaves[{self.place}]"
+        suffix = {"array": "", "scalar": "[()]", "number": ".item()"}[self.kind]
+        return f"output_{self.place}{suffix}"
 
 
 @record(frozen=True, eq=False)
@@ -207,8 +204,7 @@ class Specialization:
         self.for_twins: Callable[[Sequence[Any]], Any] | None = None
         self._traced = traced
         self._takes = takes
-        self._build = builder_for(traced.structure)
-        self._single = len(traced.outputs) == 1
+        self._run = self._written_code()
         first = traced.results[0] if len(traced.results) == 1 else None
         every = tuple(range(traced.leaves))
         is_simple = (
@@ -229,38 +225,47 @@ class Specialization:
         """Run it, and write to arguments what the function writes to them."""
         if self.executable is not None and self.direct is self.executable:
             return self.executable(*leaves)
-        traced = self._traced
-        outputs: Any = ()
-        if self.executable is not None:
-            if (
-                traced.written
-                and _writes_to_twins(traced, leaves, self._takes)
-                and self.for_twins is not None
-            ):
-                return self.for_twins(leaves)
-            outputs = self._outputs(leaves)
-        for place, output in traced.written:
-            value = outputs[output]
-            # Results are on the device if any argument is.
-            plain = isinstance(leaves[place], np.ndarray) and not isinstance(value, np.ndarray)
-            leaves[place][...] = value.get() if plain else value
-        results = [result.of(outputs, leaves) for result in traced.results]
-        return unflatten(traced.structure, iter(results)) if self._build is None else self._build(results)
+        if (
+            self._traced.written
+            and _writes_to_twins(self._traced, leaves, self._takes)
+            and self.for_twins is not None
+        ):
+            return self.for_twins(leaves)
+        return self._run(leaves)
 
-    def _outputs(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """What the program computes, where no check of the user's holds."""
-        assert self.executable is not None
-        given = [leaves[place] for place in self._takes]
-        try:
-            outputs: Any = self.executable(*given)
-        except Exception:
+    def _written_code(self) -> Callable[[Sequence[Any]], Any]:
+        """What runs it, written for the leaves that it takes and for what the function returns."""
+        traced, names = self._traced, dict[str, Any](execute=self.executable, put=_put)
+        lines = []
+        if self.executable is not None:
+            given = ", ".join(f"leaves[{place}]" for place in self._takes)
+            outputs = [f"output_{place}" for place in range(len(traced.outputs))]
+            names["raise_first"] = self._raise_first
             # An error of a step may be one of what the user's code does not come to.
-            self._raise_first(leaves)
-            raise
-        several: Sequence[Any] = (outputs,) if self._single else outputs
-        if self._traced.checks and several[-1]:
-            self._raise_first(leaves)
-        return several
+            lines += [
+                "try:",
+                f"    {', '.join(outputs)} = execute({given})",
+                "except Exception:",
+                "    raise_first(leaves)",
+                "    raise",
+            ]
+            if traced.checks:
+                lines += [f"if {outputs[-1]}: raise_first(leaves)"]
+        lines += [f"put(leaves[{place}], output_{output})" for place, output in traced.written]
+        texts = []
+        for number, result in enumerate(traced.results):
+            is_array = isinstance(result.value, np.ndarray)
+            names[f"known_{number}"] = result.value
+            known = f"known_{number}" + ".copy()" * is_array
+            texts.append(known if result.kind == "known" else result.text)
+        built = text_of(traced.structure, iter(texts))
+        if built is None:
+            names |= {"unflatten": unflatten, "structure": traced.structure}
+            built = f"unflatten(structure, iter([{', '.join(texts)}]))"
+        body = "".join(f"    {line}\n" for line in (*lines, f"return {built}"))
+        exec(compile(f"def run(leaves):\n{body}", f"{GENERATED}results>", "exec"), names)
+        run: Callable[[Sequence[Any]], Any] = names["run"]
+        return run
 
     def _raise_first(self, leaves: Sequence[Any]) -> None:
         """Raise the first of the user's errors that a call leads to."""
@@ -272,6 +277,12 @@ class Specialization:
         }
         for check in self._traced.checks:
             check.raise_if_so(values)
+
+
+def _put(target: Any, value: Any) -> None:
+    """Write to an argument; results are on the device if any argument is."""
+    is_plain = isinstance(target, np.ndarray) and not isinstance(value, np.ndarray)
+    target[...] = value.get() if is_plain else value
 
 
 def _has_known_sizes(traced: TracedFunction, leaves: Sequence[int]) -> bool:
@@ -296,18 +307,21 @@ def _writes_to_twins(traced: TracedFunction, leaves: Sequence[Any], takes: Seque
         target = leaves[place]
         if not isinstance(target, np.ndarray):
             continue
-        if not target.flags.writeable:
+        flags = target.flags
+        owns = flags.owndata
+        if not flags.writeable:
             raise ParameterError(
                 f"{traced.title(place)} is written to, and assignment destination is read-only"
             )
-        for other in read_or_written:
-            if (
-                other != place
-                and isinstance(leaves[other], np.ndarray)
-                and share_elements(target, leaves[other])
-            ):
-                if not is_same(target, leaves[other]):
-                    reason = f"is written to, and shares memory with {traced.argument(other)}; pass a copy"
+        for number in read_or_written:
+            other = leaves[number]
+            if number == place or not isinstance(other, np.ndarray):
+                continue
+            if owns and other is not target and other.flags.owndata:  # each has memory of its own
+                continue
+            if share_elements(target, other):
+                if not is_same(target, other):
+                    reason = f"is written to, and shares memory with {traced.argument(number)}; pass a copy"
                     raise InputError(f"{traced.title(place)} {reason}")
                 twins = True
     return twins

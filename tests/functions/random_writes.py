@@ -177,7 +177,15 @@ def traced(function, arguments):
         outputs.append(esat.evaluate(output, {v: value for v, value in given.items() if v in used}))
     for place, output in trace.written:
         arguments[place][...] = outputs[output]
-    return [result.of(outputs, arguments) for result in trace.results]
+    return [_value(one, outputs, arguments) for one in trace.results]
+
+
+def _value(result, outputs, arguments):
+    """A leaf of what a traced function returns."""
+    if result.kind == "known":
+        return result.value
+    value = (arguments if result.kind == "argument" else outputs)[result.place]
+    return value[()] if result.kind == "scalar" else value.item() if result.kind == "number" else value
 
 
 def differences(seed, call=traced, layouts=LAYOUTS):

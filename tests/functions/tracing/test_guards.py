@@ -7,7 +7,7 @@ import pytest
 
 import esat
 from esat.frontend.tracing.trees import flatten
-from esat.functions.guards import builder_for, guard_for
+from esat.functions.guards import guard_for, text_of
 
 
 def structure_of(*arguments, **keywords):
@@ -66,12 +66,43 @@ def test_what_takes_more_than_a_look_has_no_guard():
     assert guard_for(structure_of(x=A)) is None
 
 
+class Filter:
+    def __init__(self, gain, memory):
+        self.gain, self.memory = gain, memory
+
+    def push(self, x):
+        return self.memory + self.gain * x
+
+
+def test_objects_of_attributes_are_known_by_these():
+    given = Filter(2.0, A)
+    guard = guard_for(structure_of(given, A))
+    gain, memory, array = guard((given, A))
+    assert (gain, memory is A, array is A) == (2.0, True, True)
+    other = Filter(2.0, A)
+    other.name = "another attribute"
+    for one in (other, Filter(2, A), Filter(2.0, A.T), type("Other", (Filter,), {})(2.0, A), A):
+        assert guard((one, A)) is None
+    push = esat.jit(Filter.push)
+    for one in (given, Filter(3.0, A + 1), given):
+        np.testing.assert_array_equal(push(one, A), one.push(A))
+    assert len(push.programs) == 1
+
+
+def test_zeros_that_are_part_of_a_program_are_told_apart_by_sign():
+    structure = structure_of(0.0, A)
+    for known, other in ((0.0, -0.0), (-0.0, 0.0), (np.float64(-0.0), 0.0)):
+        guard = guard_for(structure, {0: known})
+        assert guard((float(known), A)) is not None
+        assert guard((float(other), A)) is None
+
+
 def test_results_are_built():
     traced = ("traced",)
     inner = ("tuple", tuple, (traced, ("list", list, ())))
     structure = ("dict", dict, ("a", 2), (("list", list, (traced, inner)), traced))
-    assert builder_for(structure)([1, 2, 3]) == {"a": [1, (2, [])], 2: 3}
-    assert builder_for(("static", str, "text")) is None
+    assert text_of(structure, iter("xyz")) == "{'a': [x, (y, [], ), ], 2: z}"
+    assert text_of(("static", str, "text"), iter(())) is None
 
 
 def test_calls_of_several_structures():
@@ -149,7 +180,7 @@ def test_numbers_that_are_part_of_a_program_are_compared():
     assert guard((A, 3, 2.5)) == [A, 3, 2.5]
     for other in ((A, 4, 2.5), (A, 3, 2.0), (A, 3.0, 2.5), (A, True, 2.5), (A, 3, math.nan)):
         assert guard(other) is None
-    for value in (0.0, -0.0, math.nan, 1j):
+    for value in (math.nan, 1j):
         assert guard_for(structure_of(value), {0: value}) is None
 
 
