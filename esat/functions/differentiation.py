@@ -139,6 +139,11 @@ def run(
         if not -len(arguments) <= position < len(arguments):
             raise GradientError(f"{name}: there is no argument {position} of {len(arguments)}")
     places = [position % len(arguments) for position in positions]
+    for place in places:
+        value = arguments[place]
+        if Tree.of(value, name).structure[0] == "static":
+            reason = "has no derivatives; leave it out of argnums"
+            raise GradientError(f"{name}: argument {place}, a {type(value).__name__}, {reason}{_at_line()}")
     tree = Tree.of(tuple(arguments[place] for place in places), name)
     fresh = tuple(_new_variable(name, leaf) for leaf in tree.leaves)
     stands = [_stand_in(leaf, variable) for leaf, variable in zip(tree.leaves, fresh, strict=True)]

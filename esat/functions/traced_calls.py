@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -216,14 +217,19 @@ def _run(
         require_known_text(value)
     if rebinder.assigned():
         names = ", ".join(rebinder.assigned())
-        raise GraphError(f"{name} assigns the global {names}, which a program cannot do; return it")
+        line = rebinder.line_of(rebinder.assigned()[0])
+        place = "" if line is None else f"\n  at {line[0]}:{line[1]}"
+        raise GraphError(f"{name} assigns the global {names}, which a program cannot do; return it{place}")
     for number, (value, known) in enumerate(zip((*arguments, *keywords.values()), before, strict=True)):
         found = _leaves_of(value)
         if found[0] != known[0] or any(map(operator.is_not, found[1], known[1])):
             argument = names[number] if number < len(names) else f"argument {number + 1}"
             kind = type(value).__name__
             reason = "the caller would not see it, since a program returns new values"
-            raise GraphError(f"{name} changes the {kind} {argument}: {reason}; change a copy, and return it")
+            code = getattr(inspect.unwrap(function), "__code__", None)
+            place = "" if code is None else f"\n  at {code.co_filename}:{code.co_firstlineno}"
+            advice = "change a copy, and return it"
+            raise GraphError(f"{name} changes the {kind} {argument}: {reason}; {advice}{place}")
     return Returned(returned, stands)
 
 

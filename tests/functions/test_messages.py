@@ -6,6 +6,7 @@ import traceback
 import numpy as np
 import pytest
 import scipy.integrate
+from scipy.spatial.transform import Rotation
 
 import esat
 from esat.errors import (
@@ -84,6 +85,9 @@ LINES = {
     "a draw": lambda x: np.random.rand(3) + x,
     "no such function": lambda x: np.trim_zeros(x) + x,
     "a library": lambda x: scipy.integrate.simpson(x) + x,
+    "a library in C": lambda x: Rotation.from_euler("xyz", x).as_matrix(),
+    "an axis of text": lambda x: x.sum(axis="rows"),
+    "an axis twice": lambda x: np.sum(x[None], axis=(0, 0)),
     "a branch": lambda x: x if x.sum() > 0 else x[:1],
     "a negative of bools": lambda x: -(x > 0),
     "an attribute": lambda x: x.strides,
@@ -104,6 +108,46 @@ def test_errors_are_esats_and_name_the_line(name):
     assert f"test_messages.py:{f.__code__.co_firstlineno}" in text
     for internal in ("refuse", "call:", "make.", "<locals>", "_nditer", "operate"):
         assert internal not in text
+
+
+def test_functions_of_libraries_are_named():
+    """What they are given has no value; NumPy's advice for arrays would not help."""
+    for function, name in (
+        (LINES["a library in C"], "scipy.spatial.transform.Rotation.from_euler"),
+        (lambda x: scipy.integrate.quad(lambda t: np.exp(-t * x[0]), 0, 1)[0], "scipy.integrate.quad"),
+        (lambda x: scipy.integrate.solve_ivp(lambda t, y: -y, (0, 1), x).y, "scipy.integrate.solve_ivp"),
+        (lambda x: np.vectorize(abs)(x) + x, "numpy.vectorize"),
+    ):
+        with pytest.raises(TracingError, match=f"{name} computes with known values, and is no function of"):
+            esat.jit(function)(X)
+
+
+def test_truth_of_several_elements_is_ambiguous():
+    for function in (lambda x: x if x > 0 else -x, lambda x: 0 < x < 2, lambda x: not x):
+        with pytest.raises(TracingError, match=r"in NumPy neither: x.any\(\) and x.all\(\)"):
+            esat.jit(function)(X)
+
+
+COUNT = 0
+
+
+def test_what_is_changed_is_shown_with_a_line():
+    def counts(x):
+        global COUNT  # noqa: PLW0603 - the mistake
+        COUNT = COUNT + 1
+        return x
+
+    def grows(items):
+        items.append(1.0)
+        return sum(items)
+
+    first = counts.__code__.co_firstlineno
+    with pytest.raises(EsatError, match=rf"global COUNT(?s:.)*test_messages.py:{first + 2}"):
+        esat.jit(counts)(X)
+    with pytest.raises(EsatError, match=rf"the list items(?s:.)*test_messages.py:{first + 5}"):
+        esat.jit(grows)([1.0])
+    with pytest.raises(GradientError, match="argument 0, a str, has no derivatives"):
+        esat.grad(lambda text: 1.0)("a")
 
 
 def test_what_is_asked_for_is_shown():

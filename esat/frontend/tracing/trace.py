@@ -16,7 +16,7 @@ from esat.frontend.tracing.path import ErrorCheck, NotChosen, Path, PathDecision
 from esat.frontend.tracing.values.conditions import NumberCondition, condition_of
 from esat.graph.algorithms.evaluate import evaluate
 from esat.graph.algorithms.traversal import inputs_of
-from esat.graph.calls.callers import user_line
+from esat.graph.calls.callers import called_library, user_line
 from esat.graph.registry import op_named
 from esat.graph.scoped import Block, Scoped
 from esat.graph.variables import Constant, Variable
@@ -369,6 +369,12 @@ def not_known(variable: Variable, asked: str, advice: str) -> TracingError:
     line = user_line()
     code = "" if line is None else linecache.getline(*line).strip()
     what = f"`{code}` asks" if code else f"{asked} asks"
+    library = called_library()
+    if library is not None:
+        advice = (
+            f"{library} computes with known values, and is no function of esat's: call it outside of {name}, "
+            "and pass its result, or write what it computes with NumPy's functions"
+        )
     place = "" if line is None else f"\n  at {line[0]}:{line[1]}, in {name}"
     return TracingError(
         f"{name}: {what} for the value of {variable.type}, which is known only when the program runs "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
 import sysconfig
@@ -63,6 +64,29 @@ def user_line() -> UserLine | None:
             of_library = line
         frame = frame.f_back
     return of_library
+
+
+def called_library() -> str | None:
+    """The function of a library's that runs, as the user has called it; None where none is between the
+    user's code and esat's."""
+    frame: FrameType | None = sys._getframe(1)
+    found: FrameType | None = None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_OWN):
+            if not file.startswith(libraries()):
+                break
+            found = frame
+        elif found is not None:  # esat's own code has called it
+            return None
+        frame = frame.f_back
+    if found is None or frame is None:
+        return None
+    module = str(found.f_globals["__name__"])
+    parts = [one for one in found.f_code.co_qualname.split(".") if one not in ("__init__", "__call__")]
+    rooms = itertools.accumulate(module.split("."), "{}.{}".format)
+    public = (one for one in rooms if hasattr(sys.modules.get(one), parts[0]))
+    return ".".join((next(public, module), *parts))
 
 
 @functools.cache

@@ -22,7 +22,8 @@ def normalize_axis(name: str, axis: Any, rank: int) -> int:
     try:
         index = operator.index(axis)
     except TypeError as error:
-        raise AxisError(describe(name, [f"axis={reprlib.repr(axis)}"], "an axis is an integer")) from error
+        reason = "an axis is an integer"
+        raise AxisError(describe(name, [f"axis={reprlib.repr(axis)}"], reason, user_line())) from error
     if not -rank <= index < rank:
         raise AxisError(describe(name, [f"axis={index}"], f"out of range for {rank} axes", user_line()))
     return index % rank
@@ -38,7 +39,7 @@ def normalize_axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(rank))
-    if not isinstance(axis, Iterable):
+    if not isinstance(axis, Iterable) or isinstance(axis, str):
         return (normalize_axis(name, axis, rank),)
     return tuple(sorted(ordered_axes(name, tuple(axis), rank)))
 
@@ -53,5 +54,5 @@ def ordered_axes(name: str, axes: Sequence[Any], rank: int) -> tuple[int, ...]:
     """
     found = tuple(normalize_axis(name, axis, rank) for axis in axes)
     if len(set(found)) != len(found):
-        raise AxisError(describe(name, [f"axis={tuple(axes)}"], "an axis is named twice"))
+        raise AxisError(describe(name, [f"axis={tuple(axes)}"], "an axis is named twice", user_line()))
     return found

@@ -12,6 +12,7 @@ touched.
 from __future__ import annotations
 
 import builtins
+import dis
 import functools
 import importlib
 import random
@@ -22,7 +23,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from esat.errors import DtypeError, TracingError, describe
+from esat.errors import DtypeError, TracingError, UserLine, describe
 from esat.frontend.tracing.code.branching import BOUND, BRANCHES, ENDED_LOOP, OPERANDS, OPPOSITE, UNBOUND
 from esat.frontend.tracing.code.builtin_functions import (
     CALLED_BUILTINS,
@@ -136,6 +137,17 @@ class Rebinder:
     def assigned(self) -> list[str]:
         """Global names that functions have assigned while they were traced."""
         return [name for names in self._globals.values() for name in names.assigned()]
+
+    def line_of(self, name: str) -> UserLine | None:
+        """A line at which a function assigns to a global name."""
+        codes = [made.__code__ for _, made in self._functions.values() if type(made) is types.FunctionType]
+        stores = (
+            (code.co_filename, one.positions.lineno or 0)
+            for code in codes
+            for one in dis.get_instructions(code)
+            if one.opname == "STORE_GLOBAL" and one.argval == name and one.positions is not None
+        )
+        return next(stores, None)
 
     def exchanged(self, value: Any, name: str = "its code") -> Any:
         """What stands for a value in a trace, by whose name it is reached; most values are themselves."""

@@ -51,6 +51,10 @@ Read = Callable[[Any], Any]
 Write = Callable[[Any, Any], Any]
 
 _NO_TRUTH = "use esat.where or esat.ifelse for what it decides, and & and | for `and` and `or`"
+_AMBIGUOUS = (
+    "several elements have no truth, in NumPy neither: x.any() and x.all() have one; np.where(condition, a, b) "
+    "chooses for each element, and & and | join conditions"
+)
 _NO_VALUE = (
     "what depends on values of arrays stays an array; an argument that says how to compute is named in "
     "esat.jit(f, static_argnames=...)"
@@ -67,8 +71,8 @@ _NO_SIZE = (
     "its size depends on values, a mask's for example; x.shape[0] computes with it, np.sum(mask) counts"
 )
 _NO_ARRAY = (
-    "this function takes arrays of known values; use one of esat's, or make arrays that are written to by "
-    "esat.numpy's functions"
+    "what is called or written to there takes known values: call a library's function outside, and pass its "
+    "result; use a function of NumPy's that esat has; make an array that is written to within the function"
 )
 
 
@@ -420,7 +424,7 @@ class TracedArray(TracedOperators):
             return bool(value)
         if self.known_shape is not None and math.prod(self.known_shape) == 1:
             value = value.reshape(())
-        return decided(value, "bool", _NO_TRUTH)
+        return decided(value, "bool", _AMBIGUOUS if value.ndim else _NO_TRUTH)
 
     def __float__(self) -> float:
         return float(self._number("float"))
