@@ -52,8 +52,7 @@ Write = Callable[[Any, Any], Any]
 
 _NO_TRUTH = "use esat.where or esat.ifelse for what it decides, and & and | for `and` and `or`"
 _AMBIGUOUS = (
-    "several elements have no truth, in NumPy neither: x.any() and x.all() have one; np.where(condition, a, b) "
-    "chooses for each element, and & and | join conditions"
+    "several elements have no truth: x.any() and x.all() have; np.where(condition, a, b) chooses for each"
 )
 _NO_VALUE = (
     "what depends on values of arrays stays an array; an argument that says how to compute is named in "
