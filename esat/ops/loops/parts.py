@@ -98,10 +98,15 @@ class LoopParts:
         self.goes_on = None if self.goes_on is None else next(found)
         self.kept = list(found)
 
-    def close(self) -> None:
+    def close(self, before: Set[Apply] = frozenset()) -> None:
         """Make what the body takes from around it invariants: whatever is computed of nothing in the loop.
 
         What may raise an error stays inside where nothing says that there is a step.
+
+        Parameters
+        ----------
+        before
+            Nodes that are run before the loop in any case.
         """
         always = isinstance(self.control, Constant) and self.goes_on is None and self.control.data > 0
         inputs = set(self.inputs)
@@ -111,7 +116,7 @@ class LoopParts:
         for node in nodes:
             if node.inputs and all(isinstance(one, Constant) or one in fixed for one in node.inputs):
                 fixed.update(node.outputs)  # which stays a constant where it is used
-            elif not inside.isdisjoint(node.inputs) or (not always and not never_raises(node)):
+            elif not inside.isdisjoint(node.inputs) or not (always or node in before or never_raises(node)):
                 inside.update(node.outputs)
         read = [one for node in nodes if node.outputs[0] in inside for one in node.inputs]
         outside = {

@@ -5,6 +5,7 @@ import pytest
 
 import esat
 from esat.errors import TracingError
+from esat.ops.loops.record import While
 
 rng = np.random.default_rng(3)
 NAMES = r"cannot access local variable '\w+' where it is not associated with a value"
@@ -275,3 +276,24 @@ def test_esats_while_loop_after_an_error():
     np.testing.assert_allclose(root_of(np.float64(2.0)), np.sqrt(2.0))
     with pytest.raises(ValueError, match="negative"):
         root_of(np.float64(-1.0))
+
+
+def test_loops_do_not_run_earlier_ones_again():
+    """What one leaves is handed to the next, although it may raise an error."""
+
+    def climbing(x):
+        k, z = 0, np.zeros(9)
+        for q in range(4):
+            s = x[q]
+            while s <= z[k]:
+                k, s = k - 1, s + 1
+            k = k + 1
+            z[k] = s
+        return z
+
+    x = np.arange(9.0) + 1
+    f = esat.jit(climbing, mode="fast_compile")
+    np.testing.assert_array_equal(f(x), climbing(x))
+    loops = [node.op for node in f.latest.graph.apply_nodes if isinstance(node.op, While)]
+    assert loops
+    assert not any(isinstance(node.op, While) for loop in loops for node in loop.body.apply_nodes)

@@ -35,6 +35,7 @@ from esat.frontend.tracing.trace import current_trace
 from esat.frontend.tracing.values.arrays import TracedArray
 from esat.frontend.tracing.values.merging import Merge, NoChoiceError, differing, is_cheap, paired
 from esat.frontend.tracing.values.numbers import TracedNumber
+from esat.graph.algorithms.traversal import toposort
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType
@@ -164,6 +165,9 @@ class EndedLoop:
             self._look(self._trace)
             path = self._trace.path  # type: ignore[union-attr]
             path.failing = len(path.checks), None  # type: ignore[union-attr]
+            live = (reference() for reference in self._trace.live)  # type: ignore[union-attr]
+            held = [one.held for one in live if one is not None]
+            self._before = set(toposort([one for one in held if isinstance(one, Variable)]))
             stands = {carry.place: carry.stand for carry in self._carries}
             self._versions = {place: one.version for place, one in stands.items() if type(one) is TracedArray}
             self._stage = "traced"
@@ -407,7 +411,7 @@ class EndedLoop:
         following += [path.texts[text][0] for text in texts]  # type: ignore[union-attr]
         try:
             parts = LoopParts(control, carries, following, goes_on=goes_on, max_steps=steps)
-            parts.close()
+            parts.close(self._before)
             made = parts.node().outputs
         except EsatError as error:
             self._refuse(str(error).splitlines()[0])

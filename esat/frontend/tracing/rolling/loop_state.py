@@ -122,7 +122,7 @@ class LoopState:
         self._any = self._any or not _ANY_ATTRIBUTE.isdisjoint(looked_up)
         read = [name for name in looked_up if name in original]
         if any(name in _OUTWARD and name not in original for name in looked_up):
-            raise UnseenStateError
+            raise UnseenStateError("code that eval, exec or the like reach")
         values = ((name, original[name]) for name in read)
         return tuple((name, id(one) if is_librarys(one) else self._of(one)) for name, one in values)
 
@@ -158,7 +158,7 @@ class LoopState:
         self._numbers[id(value)] = len(self._numbers)
         self.objects.append(value)
         if len(self._numbers) > MOST_OBJECTS:
-            raise UnseenStateError
+            raise UnseenStateError(f"more than {MOST_OBJECTS} objects")
         return self._of_object(kind, value)
 
     def _of_traced(self, value: Any) -> Any:
@@ -183,11 +183,11 @@ class LoopState:
             return self._of_code(kind, value)
         if kind is np.ndarray:
             if value.nbytes > LARGEST_ARRAY or value.dtype.hasobject:
-                raise UnseenStateError
+                raise UnseenStateError("a large array, or one of objects")
             return id(value), value.dtype.str, value.shape, value.tobytes()
         if isinstance(value, types.ModuleType) and not _is_stateless(value.__name__):
             if not is_users_file(getattr(value, "__file__", None) or ""):
-                raise UnseenStateError
+                raise UnseenStateError(f"the module {value.__name__}")
             own = {name: one for name, one in vars(value).items() if not name.startswith("__")}
             return id(value), self._named(own)
         if isinstance(value, type):
@@ -199,7 +199,7 @@ class LoopState:
         if all(base is object or _is_plain_class(base) for base in kind.__mro__):
             self.objects.append(vars(value))
             return id(value), [self._of(base) for base in kind.__mro__[:-1]], self._named(vars(value))
-        raise UnseenStateError
+        raise UnseenStateError(f"an object of class {kind.__name__}")
 
     def _of_parts(self, kind: type, value: Any) -> Any:
         if kind is dict:
@@ -220,14 +220,14 @@ class LoopState:
         owner = function.__self__
         if owner is None or isinstance(owner, types.ModuleType):
             if not _is_stateless(str(function.__module__)) or function.__name__ in _OUTWARD:
-                raise UnseenStateError
+                raise UnseenStateError(f"what {function.__name__} keeps")
             return id(function)
         return function.__name__, self._of(owner)
 
     def _of_function(self, function: types.FunctionType) -> Any:
         if not is_users_file(function.__code__.co_filename):
             if not _is_stateless(str(function.__module__)):
-                raise UnseenStateError
+                raise UnseenStateError(f"what {function.__qualname__} keeps")
             return id(function)
         cells = []
         for cell in function.__closure__ or ():
@@ -246,7 +246,7 @@ class LoopState:
     def _of_class(self, kind: type) -> Any:
         if not _is_plain_class(kind):
             if not _is_stateless(kind.__module__):
-                raise UnseenStateError
+                raise UnseenStateError(f"the class {kind.__name__}")
             return id(kind)
         own = {name: one for name, one in vars(kind).items() if name not in _OF_CLASSES}
         return id(kind), self._named(own)
