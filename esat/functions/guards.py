@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import Enum
 from types import FunctionType, MappingProxyType, MemberDescriptorType
 from typing import Any
 
@@ -138,7 +139,7 @@ class _Text:
 
     def _asked_part(self, value: str, kind: type[Any], part: Any) -> bool:
         """Add the question whether a value is one that is part of the program."""
-        if part is None or isinstance(part, bool | FunctionType | type):
+        if part is None or isinstance(part, bool | FunctionType | type | Enum):
             self._unless(f"{value} is {self._name(part)}")
         elif isinstance(part, int | str | Exact):
             given = f"exact({value})" if isinstance(part, Exact) else value

@@ -27,7 +27,6 @@ from esat.functions.traced_programs import (
     Settings,
     Specialization,
     compile_traced,
-    leaf_structures,
     warn_of_numbers,
 )
 from esat.functions.twins import twins_of
@@ -386,7 +385,8 @@ class Jitted(Generic[P, R]):
         """Let calls of this structure be known by code that is written for it."""
         if len(guards) == MOST_GUARDS:
             return
-        arrays_alone = program.direct and all(part[0] == "array" for part in leaf_structures(structure))
+        arguments = structure[2][0][2]
+        arrays_alone = program.direct and all(part[0] == "array" for part in arguments)
         if not (arrays_alone and self._use is not None and not known):
             guard = guard_for(structure, known, conditions)
             if guard is not None:

@@ -1,6 +1,7 @@
 """Code written for structures: guards know arguments of their structure, builders make results again."""
 
 import math
+from enum import Enum
 
 import numpy as np
 import pytest
@@ -87,6 +88,18 @@ def test_objects_of_attributes_are_known_by_these():
     for one in (given, Filter(3.0, A + 1), given):
         np.testing.assert_array_equal(push(one, A), one.push(A))
     assert len(push.programs) == 1
+
+
+class Order(Enum):
+    ROWS = 1
+    COLUMNS = 2
+
+
+def test_members_of_enumerations_are_known_by_identity():
+    guard = guard_for(structure_of(Order.ROWS, A))
+    assert guard((Order.ROWS, A)) == [A]
+    for other in (Order.COLUMNS, 1, None):
+        assert guard((other, A)) is None
 
 
 def test_zeros_that_are_part_of_a_program_are_told_apart_by_sign():
@@ -205,3 +218,18 @@ def test_values_of_numbers_are_asked():
     for n in (3, 4, 3, 5, 6, 7, 4, 3):
         np.testing.assert_array_equal(power(A, n), sum(A * k for k in range(n)))
     assert len(power.programs) == 5
+
+
+def test_calls_with_known_arguments_beside_arrays_have_a_guard():
+    """Defaults are such arguments, too: programs of arrays alone are found without a guard."""
+
+    def scaled(x, degrees=False, name=None):
+        return np.deg2rad(x) if degrees else x * 2.0
+
+    f, g = esat.jit(scaled), esat.jit(lambda x: x * 2.0)
+    np.testing.assert_array_equal(f(A), scaled(A))
+    np.testing.assert_allclose(f(A, True), scaled(A, True))
+    np.testing.assert_array_equal(f(A, name="x"), scaled(A))
+    g(A)
+    assert len(f._kept.guards) == 3
+    assert not g._kept.guards
