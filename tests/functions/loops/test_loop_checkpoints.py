@@ -76,11 +76,11 @@ def test_checkpoints_keep_the_carries_of_few_steps():
         gradient(0.1 * rng.standard_normal((size, size)), np.ones(size))
     arrays = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
     by_programs = tracemalloc.Filter(True, "*/esat/runtime/*")
-    found = tracemalloc.take_snapshot().filter_traces([arrays, by_programs]).traces
+    taken_now = tracemalloc.take_snapshot()
     tracemalloc.stop()
-    taken = sum(one.size for one in found if one.size > 2 * 8 * size * size) / (
-        8 * size
-    )  # matrices are small
+    found = taken_now.filter_traces([arrays]).filter_traces([by_programs]).traces  # one list would mean "or"
+    matrix = 8 * size * size
+    taken = sum(one.size for one in found if one.size > 2 * matrix) / (8 * size)
     assert 2 * np.sqrt(steps) < taken < 3 * np.sqrt(steps)
 
 
