@@ -94,7 +94,7 @@ def call_ufunc(
         )
         raise DtypeError(describe(called, [*_shown(operands), "out=..."], reason))
     function = own_function(namespace, module, name)
-    known = {} if function is None else inspect.signature(function).parameters
+    known = inspect.signature(function).parameters if options and function is not None else {}
     for option in options:
         if option not in known:
             raise DtypeError(

@@ -26,6 +26,7 @@ _TRACING = (os.path.join(PACKAGE, "frontend", "tracing"), os.path.join(PACKAGE, 
 """Functions that stand between a user's call of NumPy's and ours: messages do not name them."""
 
 
+@functools.cache
 def is_own(file: str) -> bool:
     """Whether a file of code is one of the package's, or text that it wrote."""
     return file.startswith(_OWN)
@@ -54,12 +55,12 @@ def user_line() -> UserLine | None:
     called, of_library = "", None
     while frame is not None:
         file = frame.f_code.co_filename
-        if file.startswith(_OWN):
-            called = "_" if file.startswith(_TRACING) else frame.f_code.co_name
-        elif of_library is None or not file.startswith(libraries()):
+        if is_own(file):
+            called = "_" if _is_tracing(file) else frame.f_code.co_name
+        elif of_library is None or not _is_library(file):
             line: UserLine = (file, frame.f_lineno)
             line = line if called.startswith(("_", "<")) else CallLine(line, called)
-            if not file.startswith(libraries()):
+            if not _is_library(file):
                 return line
             of_library = line
         frame = frame.f_back
@@ -87,6 +88,16 @@ def called_library() -> str | None:
     rooms = itertools.accumulate(module.split("."), "{}.{}".format)
     public = (one for one in rooms if hasattr(sys.modules.get(one), parts[0]))
     return ".".join((next(public, module), *parts))
+
+
+@functools.cache
+def _is_tracing(file: str) -> bool:
+    return file.startswith(_TRACING)
+
+
+@functools.cache
+def _is_library(file: str) -> bool:
+    return file.startswith(libraries())
 
 
 @functools.cache
