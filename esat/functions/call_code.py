@@ -2,7 +2,8 @@
 
 Looking up which program runs takes a few hundred nanoseconds if anything is done in general: arguments
 packed and unpacked, keys made of shapes. So the text names the parameters, which Python then binds, and
-compares dtypes with those of the program that runs most; that program looks at the shapes itself.
+compares their kinds, dtypes of arrays and types of numbers, with those of the program that runs most; that
+program looks at the shapes itself.
 """
 
 from __future__ import annotations
@@ -31,41 +32,44 @@ NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYW
 _TEXT = """\
 def make(ndarray, InputError, slow, defaults, failed, surplus):
     first = None
-    {dtypes} = {nones}
+    {kinds} = {nones}
     programs = {{}}
 
     def __call__(self{parameters}):{surplus}
-        if {are_arrays}:
-            if {same_dtypes}:
-                try:
-                    return first.entry({names})
-                except InputError:
-                    pass
-                except Exception as error:
-                    failed(first, error)
-            found = programs.get(({key}))
-            if found is not None:
-                try:
-                    return found.entry({names})
-                except Exception as error:
-                    failed(found, error)
+        if {same_kinds}:
+            try:
+                return first.entry({names})
+            except InputError:
+                pass
+            except Exception as error:
+                failed(first, error)
+        found = programs.get(({key}))
+        if found is not None:
+            try:
+                return found.entry({names})
+            except InputError:
+                pass
+            except Exception as error:
+                failed(found, error)
         return slow(self, ({positional}), {{{keywords}}})
 
     def use(program{parameters_plain}):
-        nonlocal first, {dtypes}
+        nonlocal first, {kinds}
         if not programs:
-            first, {dtypes} = program, {their_dtypes}
-        elif {same_dtypes}:
-            {dtypes} = {nones}
+            first, {kinds} = program, {their_kinds}
+        elif {same_kinds}:
+            {kinds} = {nones}
         programs[{key}] = program
 
     def clear():
-        nonlocal first, {dtypes}
+        nonlocal first, {kinds}
         programs.clear()
-        first, {dtypes} = None, {nones}
+        first, {kinds} = None, {nones}
 
     return __call__, use, clear
 """
+_KIND = "({0}.dtype if type({0}) is ndarray{1} else type({0}))"
+_KEY = "({0}.dtype, {0}.shape) if type({0}) is ndarray{1} else type({0})"
 
 
 def entry_for(
@@ -86,30 +90,30 @@ def entry_for(
 
     Returns
     -------
-    The method; a function that is told of a program for arrays, and of these; and one to forget all of them.
+    The method; a function that is told of a program for arrays and numbers, and of these; and one to forget
+    all of them.
     None for functions of any number of arguments, or of none.
     """
     known = list(signature.parameters.values())
-    kinds = {one.kind for one in known}
-    if not known or inspect.Parameter.VAR_POSITIONAL in kinds or inspect.Parameter.VAR_KEYWORD in kinds:
+    sorts = {one.kind for one in known}
+    if not known or inspect.Parameter.VAR_POSITIONAL in sorts or inspect.Parameter.VAR_KEYWORD in sorts:
         return None
     if any(one.name in _TAKEN or one.name.startswith(_NUMBERED) for one in known):
         return None
     names = [one.name for one in known]
-    dtypes = [f"{_NUMBERED}{place}" for place in range(len(names))]
+    kinds = [f"{_NUMBERED}{place}" for place in range(len(names))]
+    sizes = _SIZES[symbolic]
+    theirs = [_KIND.format(name, sizes.format(name)) for name in names]
     text = _TEXT.format(
-        dtypes=", ".join(dtypes),
+        kinds=", ".join(kinds),
         nones=", ".join(["None"] * len(names)),
         parameters=_parameters(known),
         surplus=_SURPLUS,
         parameters_plain="".join(f", {name}" for name in names),
-        are_arrays=" and ".join(f"type({name}) is ndarray{_SIZES[symbolic].format(name)}" for name in names),
-        same_dtypes=" and ".join(
-            f"{name}.dtype is {dtype}" for name, dtype in zip(names, dtypes, strict=True)
-        ),
-        their_dtypes=", ".join(f"{name}.dtype" for name in names),
+        same_kinds=" and ".join(f"{one} is {kind}" for one, kind in zip(theirs, kinds, strict=True)),
+        their_kinds=", ".join(theirs),
         names=", ".join(names),
-        key=", ".join(f"{name}.dtype, {name}.shape" for name in names),
+        key=", ".join(_KEY.format(name, sizes.format(name)) for name in names),
         positional="".join(f"{one.name}, " for one in known if one.kind in NAMED),
         keywords=", ".join(f"{one.name!r}: {one.name}" for one in known if one.kind not in NAMED),
     )
@@ -123,7 +127,7 @@ def entry_for(
     return made
 
 
-_NUMBERED = "dtype_"
+_NUMBERED = "kind_"
 _TAKEN = frozenset(
     {"self", "more", "surplus", "ndarray", "InputError", "slow", "defaults", "failed", "first", "programs",
      "found", "error", "program", "make", "use", "clear", "__call__", "type", "Exception"}

@@ -40,6 +40,8 @@ MOST_RETRACES = 64
 """Numbers of one call whose values may be asked for one after another."""
 
 
+_LEAVES = frozenset({"array", "number", "scalar"})
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -262,17 +264,26 @@ class Jitted(Generic[P, R]):
         program = self._program_for(structure, leaves, places)
         given = (*arguments, *keywords.values())
         plain = self._use is not None and program.direct and self._kept.direct.get(structure) is program
-        if plain and all(type(one) is np.ndarray and self._is_open(one) for one in given):
+        if plain and self._are_leaves(structure, given):
             self._use(program.direct, *given)  # type: ignore[misc]
             if self._forget is not None and self._kept.direct.get(structure) is not program:
                 self._forget()  # rules have changed meanwhile
         return program(leaves)
 
-    def _is_open(self, array: np.ndarray[Any, Any]) -> bool:
-        """Whether the program for an array is that for arrays of all shapes but those with sizes 0 and 1."""
+    def _are_leaves(self, structure: Structure, given: Sequence[Any]) -> bool:
+        """Whether arguments are numbers and arrays, with a program for these shapes or for all but those that
+        have sizes 0 and 1."""
+        parts = [part for group in structure[2] for part in group[-1]]
+        return len(parts) == len(given) and all(
+            part[0] in _LEAVES and (part[0] != "array" or self._is_open(one))
+            for part, one in zip(parts, given, strict=True)
+        )
+
+    def _is_open(self, array: Any) -> bool:
         if not self._settings.symbolic:
-            return True
-        return self._settings.least == 2 and 0 not in array.shape and 1 not in array.shape
+            return type(array) is np.ndarray
+        is_large = 0 not in array.shape and 1 not in array.shape
+        return type(array) is np.ndarray and self._settings.least == 2 and is_large
 
     def _structure(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any]
@@ -385,9 +396,9 @@ class Jitted(Generic[P, R]):
         """Let calls of this structure be known by code that is written for it."""
         if len(guards) == MOST_GUARDS:
             return
-        arguments = structure[2][0][2]
-        arrays_alone = program.direct and all(part[0] == "array" for part in arguments)
-        if not (arrays_alone and self._use is not None and not known):
+        parts = [part for group in structure[2] for part in group[-1]]
+        is_entered = program.direct and not known and all(part[0] in _LEAVES for part in parts)
+        if self._use is None or conditions or not is_entered:
             guard = guard_for(structure, known, conditions)
             if guard is not None:
                 guards.append((guard, program))

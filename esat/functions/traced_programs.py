@@ -53,6 +53,11 @@ class Settings:
         return None if self.symbolic and size >= self.least else size
 
 
+_CALL = "program.entry(*arguments)"
+_UNWRAPPING = {"array": "", "scalar": "[()]", "number": ".item()"}
+"""Kind of a result -> what makes one of an output."""
+
+
 @record(frozen=True)
 class Result:
     """A leaf of what a function returns.
@@ -77,8 +82,7 @@ class Result:
         """The expression for the value in a call, of names for outputs, leaves and results."""
         if self.kind == "argument":
             return f"leaves[{self.place}]"
-        suffix = {"array": "", "scalar": "[()]", "number": ".item()"}[self.kind]
-        return f"output_{self.place}{suffix}"
+        return f"output_{self.place}{_UNWRAPPING[self.kind]}"
 
 
 @record(frozen=True, eq=False)
@@ -143,7 +147,7 @@ class Taking:
 
     def entry(self, *arguments: Any) -> Any:
         for place, shape in self._rest:
-            if arguments[place].shape != shape:
+            if getattr(arguments[place], "shape", ()) != shape:
                 raise InputError("an argument that is not used has another shape")
         if self._takes is None:
             return self.executable.entry(arguments[self._first])
@@ -151,7 +155,7 @@ class Taking:
 
 
 class Checked:
-    """A program whose second result says whether one of the user's checks holds."""
+    """A program whose last result says whether one of the user's checks holds."""
 
     def __init__(self, program: Executable | Taking, raise_first: Callable[[Sequence[Any]], None]) -> None:
         self._program = program
@@ -160,27 +164,24 @@ class Checked:
 
     def entry(self, *arguments: Any) -> Any:
         try:
-            result, fails = self._program.entry(*arguments)
+            results = self._program.entry(*arguments)
         except InputError:  # these arrays are not its own
             raise
         except Exception:
             self._raise_first(arguments)
             raise
-        if fails:
+        if results[-1]:
             self._raise_first(arguments)
-        return result
+        return results
 
 
 class Unwrapped:
-    """A program whose result is no array, but one of NumPy's scalars or a number of Python's."""
+    """A program whose results are put together to what a function returns; ``text`` does so, in which
+    ``program`` is called with ``arguments``."""
 
-    def __init__(self, program: Executable | Taking | Checked, kind: str) -> None:
-        self._program, self._is_scalar = program, kind == "scalar"
+    def __init__(self, program: Executable | Taking | Checked, text: str) -> None:
         self.executable = program if isinstance(program, Executable) else program.executable
-
-    def entry(self, *arguments: Any) -> Any:
-        result = self._program.entry(*arguments)
-        return result[()] if self._is_scalar else result.item()
+        self.entry: Callable[..., Any] = eval(f"lambda program: lambda *arguments: {text}")(program)
 
 
 class Specialization:
@@ -195,7 +196,8 @@ class Specialization:
     for_twins
         What runs instead where an array that is written to is given twice.
     direct
-        What is entered with all leaves in order and returns the result, where that is one value; else None.
+        What is entered with all leaves in order and returns what the function does, where that is the outputs
+        of the program in order; else None.
     """
 
     def __init__(self, traced: TracedFunction, executable: Executable | None, takes: tuple[int, ...]) -> None:
@@ -205,21 +207,13 @@ class Specialization:
         self._traced = traced
         self._takes = takes
         self._run = self._written_code()
-        first = traced.results[0] if len(traced.results) == 1 else None
-        every = tuple(range(traced.leaves))
-        is_simple = (
-            first is not None
-            and first.kind in ("array", "scalar", "number")
-            and traced.structure == ("traced",)
-            and (takes == every or (takes and _has_known_sizes(traced, every)))
-            and not traced.written
-            and len(traced.outputs) == 1 + bool(traced.checks)
-        )
         self.direct: Executable | Taking | Checked | Unwrapped | None = None
-        if is_simple and executable is not None and first is not None:
+        every = tuple(range(traced.leaves))
+        text = None if traced.written or executable is None else _returned(traced)
+        if text and executable and (takes == every or (takes and _has_known_sizes(traced, every))):
             taken = executable if takes == every else Taking(executable, takes, traced.inputs)
             entered = Checked(taken, self._raise_first) if traced.checks else taken
-            self.direct = entered if first.kind == "array" else Unwrapped(entered, first.kind)
+            self.direct = entered if text == _CALL else Unwrapped(entered, text)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Run it, and write to arguments what the function writes to them."""
@@ -283,6 +277,19 @@ def _put(target: Any, value: Any) -> None:
     """Write to an argument; results are on the device if any argument is."""
     is_plain = isinstance(target, np.ndarray) and not isinstance(value, np.ndarray)
     target[...] = value.get() if is_plain else value
+
+
+def _returned(traced: TracedFunction) -> str | None:
+    """The text of what a function returns, by a call of its program; None where that is not all outputs in
+    order, in nothing but containers."""
+    count = len(traced.outputs) - bool(traced.checks)
+    if [one.place if one.kind in _UNWRAPPING else -1 for one in traced.results] != list(range(count)):
+        return None
+    found = _CALL if count == 1 else "found"
+    each = [found] if len(traced.outputs) == 1 else [f"{found}[{place}]" for place in range(count)]
+    unwrapped = [one + _UNWRAPPING[result.kind] for one, result in zip(each, traced.results, strict=True)]
+    text = text_of(traced.structure, iter(unwrapped))
+    return text if text is None or count == 1 else f"(found := {_CALL}, {text})[1]"
 
 
 def _has_known_sizes(traced: TracedFunction, leaves: Sequence[int]) -> bool:
