@@ -229,3 +229,21 @@ def test_random_programs_are_as_in_python(seed, tmp_path, monkeypatch):
         monkeypatch.setattr(rolling, "FEWEST_SKIPPED", 8)
     shares = {"hostile": 0.1, "choosing": 0.3, "ending": 0.5}
     assert wrong_of_random_programs([seed], tmp_path, **shares)[0] == []
+
+
+def test_what_is_there_before_a_loop_is_not_computed_in_it():
+    def sorted_by_insertion(x):
+        for i in range(1, len(x)):
+            key, j = x[i], i - 1
+            while j >= 0 and x[j] > key:
+                x[j + 1] = x[j]
+                j -= 1
+            x[j + 1] = key
+        return x
+
+    for count in (8, 12, 40):
+        x = np.random.default_rng(count).normal(size=count)
+        compiled = esat.jit(sorted_by_insertion, mode="fast_compile")
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(x.copy()), np.sort(x))
+        assert len(str(compiled.latest.graph)) < 4_000  # each loop had all those before it in its steps
