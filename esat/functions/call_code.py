@@ -9,13 +9,15 @@ program looks at the shapes itself.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from esat.base.quoting import remark
 from esat.errors import InputError
+from esat.frontend.tracing.trees import Structure
+from esat.functions.traced_programs import Settings
 from esat.graph.calls.callers import GENERATED
 from esat.runtime import Executable
 from esat.runtime.executable import located_error
@@ -169,3 +171,32 @@ def _failed(program: Any, error: Exception) -> None:
     executable = program if isinstance(program, Executable) else program.executable
     located = located_error(executable, error)
     raise located from (None if located is error else error)
+
+
+_LEAVES = frozenset({"array", "number", "scalar"})
+
+
+def are_leaves(structure: Structure) -> bool:
+    """Whether all arguments are arrays and numbers, which a method is written for."""
+    return all(part[0] in _LEAVES for part in _parts(structure))
+
+
+def all_enter(structure: Structure, given: Sequence[Any], settings: Settings) -> bool:
+    """Whether arguments are numbers and arrays, with a program for such shapes: these, or all without sizes
+    0 and 1."""
+    parts = _parts(structure)
+    return (
+        are_leaves(structure)
+        and len(parts) == len(given)
+        and all(part[0] != "array" or _is_open(one, settings) for part, one in zip(parts, given, strict=True))
+    )
+
+
+def _parts(structure: Structure) -> list[Structure]:
+    return [part for group in structure[2] for part in group[-1]]
+
+
+def _is_open(array: Any, settings: Settings) -> bool:
+    if type(array) is not np.ndarray or not settings.symbolic:
+        return type(array) is np.ndarray
+    return settings.least == 2 and 0 not in array.shape and 1 not in array.shape

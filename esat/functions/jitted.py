@@ -19,7 +19,7 @@ from esat.frontend.tracing.trace import SizesAsked, ValueAsked, current_trace
 from esat.frontend.tracing.trees import Exact, Structure, flatten, static
 from esat.frontend.tracing.values.conditions import NumberCondition
 from esat.frontend.tracing.values.convert import holds_traced
-from esat.functions.call_code import NAMED, Use, entry_for
+from esat.functions.call_code import NAMED, Use, all_enter, are_leaves, entry_for
 from esat.functions.guards import Guard, guard_for, is_array, known_of
 from esat.functions.tracebacks import shown
 from esat.functions.traced_calls import on_variables, trace_call
@@ -38,9 +38,6 @@ MOST_GUARDS = 4
 """Structures that are known by code of their own: each is asked for in turn."""
 MOST_RETRACES = 64
 """Numbers of one call whose values may be asked for one after another."""
-
-
-_LEAVES = frozenset({"array", "number", "scalar"})
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -264,26 +261,11 @@ class Jitted(Generic[P, R]):
         program = self._program_for(structure, leaves, places)
         given = (*arguments, *keywords.values())
         plain = self._use is not None and program.direct and self._kept.direct.get(structure) is program
-        if plain and self._are_leaves(structure, given):
+        if plain and all_enter(structure, given, self._settings):
             self._use(program.direct, *given)  # type: ignore[misc]
             if self._forget is not None and self._kept.direct.get(structure) is not program:
                 self._forget()  # rules have changed meanwhile
         return program(leaves)
-
-    def _are_leaves(self, structure: Structure, given: Sequence[Any]) -> bool:
-        """Whether arguments are numbers and arrays, with a program for these shapes or for all but those that
-        have sizes 0 and 1."""
-        parts = [part for group in structure[2] for part in group[-1]]
-        return len(parts) == len(given) and all(
-            part[0] in _LEAVES and (part[0] != "array" or self._is_open(one))
-            for part, one in zip(parts, given, strict=True)
-        )
-
-    def _is_open(self, array: Any) -> bool:
-        if not self._settings.symbolic:
-            return type(array) is np.ndarray
-        is_large = 0 not in array.shape and 1 not in array.shape
-        return type(array) is np.ndarray and self._settings.least == 2 and is_large
 
     def _structure(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any]
@@ -396,9 +378,8 @@ class Jitted(Generic[P, R]):
         """Let calls of this structure be known by code that is written for it."""
         if len(guards) == MOST_GUARDS:
             return
-        parts = [part for group in structure[2] for part in group[-1]]
-        is_entered = program.direct and not known and all(part[0] in _LEAVES for part in parts)
-        if self._use is None or conditions or not is_entered:
+        is_entered = program.direct and not (known or conditions) and are_leaves(structure)
+        if self._use is None or not is_entered:
             guard = guard_for(structure, known, conditions)
             if guard is not None:
                 guards.append((guard, program))
