@@ -244,7 +244,7 @@ def is_users_error(error: Exception) -> bool:
     if not is_users_file(code.co_filename):
         return False
     is_pythons = isinstance(error, (LookupError, ArithmeticError, UnboundLocalError)) or any(
-        one in str(error) for one in ("is not in list", "'NoneType' object")
+        one in str(error) for one in ("is not in list", "NoneType")
     )
     return is_pythons or code.co_code[place.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 

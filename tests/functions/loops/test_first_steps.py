@@ -67,6 +67,21 @@ def test_a_first_step_of_other_types(function, arguments):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+def test_none_in_place_of_a_number_is_an_error_where_it_is_used():
+    def added(x):
+        total, before = 0.0, None
+        for i in range(2):
+            if x[i] > 0:
+                total = 1.0 + before
+            total = total + x[i]
+        return total
+
+    f = esat.jit(added)
+    np.testing.assert_allclose(f(-np.ones(8)), added(-np.ones(8)))
+    with pytest.raises(TypeError, match="NoneType"):
+        f(np.ones(8))
+
+
 def test_results_of_a_first_step_of_another_type_are_refused():
     def first_one(x):
         previous = 0
