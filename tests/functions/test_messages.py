@@ -122,6 +122,20 @@ def test_functions_of_libraries_are_named():
             esat.jit(function)(X)
 
 
+def test_counts_that_are_computed_are_answered_by_what_takes_them():
+    def added(x):
+        total = 0.0
+        for i in range(int(x[0])):
+            total = total + i
+        return total
+
+    for function in (added, lambda x: [0.0] * int(x[0]), lambda x: "abc"[int(x[0])]):
+        with pytest.raises(TracingError, match=r"esat.fori_loop\(0, n, body, value\)"):
+            esat.jit(function)(X)
+    looped = esat.jit(lambda x: esat.fori_loop(0, int(x[0]), lambda i, total: total + i, 0.0))
+    assert looped(5.0 * X) == added(5.0 * X)
+
+
 def test_truth_of_several_elements_is_ambiguous():
     for function in (lambda x: x if x > 0 else -x, lambda x: 0 < x < 2, lambda x: not x):
         with pytest.raises(TracingError, match=r"no truth: x.any\(\) and x.all\(\) have"):

@@ -582,6 +582,23 @@ def test_attributes_and_names_are_assigned_in_their_order():
         np.testing.assert_array_equal(own, other)
 
 
+@pytest.mark.filterwarnings("ignore:.*compiled anew:esat.errors.EsatWarning")
+def test_lists_are_repeated_by_integers():
+    """A product of NumPy's would be of their elements."""
+    for function, n in (
+        (lambda n: [0.5, 1.0] * n, 3),
+        (lambda n: n * (1.0, 2.0), 2),
+        (lambda n: "ab" * n, 2),
+        (lambda n: [1, 2] * n, 0),
+    ):
+        found = esat.jit(function)(n)
+        assert (found, type(found)) == (function(n), type(function(n)))
+    for function in (lambda x: [0.5] * int(x[0]), lambda x: [0.5] * x.astype(int)[0]):
+        with pytest.raises(esat.EsatError):
+            esat.jit(function)(np.array([2.0]))
+    np.testing.assert_array_equal(esat.jit(lambda x: [1.0, 2.0] * x)(np.array([2.0, 3.0])), [2.0, 6.0])
+
+
 def test_integers_of_numbers_that_have_none_are_errors():
     for function in (lambda x: round(x[0]), lambda x: int(x[0]), lambda x: math.floor(x[0])):
         for value, error in ((np.nan, ValueError), (-np.inf, OverflowError)):

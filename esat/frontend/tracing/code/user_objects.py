@@ -88,6 +88,9 @@ class UserObjects:
     def operation(self, name: str, *operands: Any) -> Any:
         """What an operator gives."""
         left = operands[0]
+        if name in ("mul", "imul") and (_repeats(*operands) or _repeats(*operands[::-1])):
+            sequence, count = operands if _repeats(*operands) else operands[::-1]
+            return _PLAIN[name](sequence, operator.index(count))
         if type(left) is str:
             return _operation_on_text(name, *operands)
         own = self.method(type(left), f"__{name}__")
@@ -117,6 +120,15 @@ _IN_PLACE = frozenset(name for name in _PLAIN if name.startswith("i") and name !
 
 
 _CONVERSION = re.compile(r"%([-+ 0#]*)(\d*)(\.\d+)?([a-zA-Z%])")
+
+
+def _repeats(sequence: Any, count: Any) -> bool:
+    """Whether a product is a list, tuple or text several times, as with Python's and NumPy's integers."""
+    if type(sequence) not in (list, tuple, str, bytes):
+        return False
+    if type(count) is TracedNumber:
+        return count.kind in (int, bool)
+    return type(count) is TracedArray and count.is_scalar and count.dtype.kind in "iu"
 
 
 def _operation_on_text(name: str, left: str, *rest: Any) -> Any:

@@ -43,6 +43,10 @@ _ADVICE = (
 )
 
 
+_NO_COUNT = (
+    "a range, list or text needs it before: compute it outside, and pass it as an argument; "
+    "esat.fori_loop(0, n, body, value) has a computed number of steps, np.array(values)[i] a computed place"
+)
 _COMPLEX = (
     "a negative number of Python's to a power that is no integer is complex; numpy.power gives NaN, and "
     "complex(x) ** y the complex number"
@@ -115,7 +119,8 @@ class TracedNumber(WeakNumber):
     def __index__(self) -> int:
         if self.kind is not int:
             raise TypeError(f"'{self.kind.__name__}' object cannot be interpreted as an integer")
-        return operator.index(self.known())
+        advice = _ADVICE if is_of_numbers(self.variable) else _NO_COUNT
+        return operator.index(int(value_of(self.variable, "int", advice)))
 
     def __hash__(self) -> int:
         return hash(self.known())
