@@ -176,4 +176,4 @@ def subtensor(operand: Variable, index: Any) -> Variable:
 def is_basic(index: Any) -> bool:
     """Whether an index has integers, slices, new axes and an ellipsis only."""
     items = index if isinstance(index, tuple) else (index,)
-    return not any(isinstance(item, list) or is_array_item(item) for item in items)
+    return not any(isinstance(item, (list, range)) or is_array_item(item) for item in items)

@@ -89,7 +89,7 @@ def split_index(name: str, index: Any, type: TensorType) -> list[Any]:
         For more items than axes, or more than one ellipsis.
     """
     items = list(index) if isinstance(index, tuple) else [index]
-    items = [_as_array(name, item) if isinstance(item, (list, np.generic)) else item for item in items]
+    items = [_as_array(name, item) if isinstance(item, (list, range, np.generic)) else item for item in items]
     consumed = sum(_axes_taken(item) for item in items)
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if consumed > type.ndim:

@@ -59,3 +59,20 @@ def test_take(axis):
         agree(lambda x, i=indices: esat.take(x, i, axis), lambda x, i=indices: np.take(x, i, axis), ARRAY)
     with pytest.raises(IndexingError):
         esat.take(ARRAY, [40], axis)
+
+
+def test_ranges_are_lists_of_places():
+    values = np.arange(12.0).reshape(3, 4)
+
+    def written(a):
+        a = a.copy()
+        a[range(3), [2, 0, 1]] = 1
+        a[range(1)] += 1
+        return a
+
+    for f in (lambda a: a[range(2)], lambda a: a[range(3), range(3)], lambda a: a[:, range(0, 4, 2)],
+              lambda a: a[range(0)], lambda a: a[range(2, -1, -1)], written):  # fmt: skip
+        np.testing.assert_array_equal(esat.jit(f)(values), f(values))
+    x = esat.matrix("x")
+    f = esat.compile(esat.Graph([x], [x[range(2)]]))
+    np.testing.assert_array_equal(f(values), values[range(2)])
