@@ -85,12 +85,12 @@ class StepNode:
     operands
         What its operands are.
     places
-        Of a part chosen by integers and fixed slices: the integers of each iteration.
+        Of a part chosen by integers and fixed slices: the integers of each iteration, a row for each.
     """
 
     node: Apply
     operands: list[StepOperand]
-    places: list[tuple[int, ...]] | None
+    places: np.ndarray[Any, np.dtype[np.int64]] | None
 
     @property
     def axis(self) -> int | None:
@@ -106,14 +106,14 @@ class StepNode:
         return self.places is not None and OPERAND in getattr(self.node.op, "entries", ())
 
     @property
-    def rows(self) -> list[int] | None:
+    def rows(self) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         """The places along that axis."""
-        return None if self.places is None or self.axis is None else [place for (place,) in self.places]
+        return None if self.places is None or self.axis is None else self.places[:, 0]
 
     @property
     def varies(self) -> bool:
         """Whether the part is another one in each step."""
-        return self.places is not None and len(set(self.places)) > 1
+        return self.places is not None and bool((self.places != self.places[:1]).any())
 
 
 class Iterations:
@@ -214,7 +214,7 @@ class Iterations:
             if own is not None:
                 places.append(own[1])
         operands = [self._operand(position, model, same) for position in range(len(model.inputs))]
-        return StepNode(model, operands, places if shape is not None else None)
+        return StepNode(model, operands, None if shape is None else np.array(places, np.int64))
 
     def _operand(self, position: int, model: Apply, same: Sequence[Apply]) -> StepOperand:
         variable, last = model.inputs[position], len(self._nodes) - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,7 +67,8 @@ class RolledLoop:
                 or (first.kind, first.back, first.key) != ("step", 1, (place, 0))
             ):
                 continue
-            is_row = step.axis is not None and len(set(step.places or ())) == self.count
+            rows = step.rows
+            is_row = rows is not None and bool(np.diff(np.sort(rows, kind="stable")).all())
             if is_row and self._is_only_read_in_part(place):
                 found[place] = step.operands[1]
         return found
@@ -93,26 +93,24 @@ class RolledLoop:
         read, written = step.rows, writer.rows
         assert read is not None
         assert written is not None
-        where = {place: at for at, place in enumerate(written)}
-        since: list[int | None] = []
-        for at, place in enumerate(read):
-            by = where.get(place)
-            since.append(None if by is None or by > at - back else at - by)
-        base = self._base(array)
-        distance = since[-1]
-        if distance is None:
-            if any(one is not None for one in since):
+        order = np.argsort(written, kind="stable")
+        found = order[np.searchsorted(written[order], read).clip(max=len(order) - 1)]
+        since = np.arange(len(read)) - found
+        is_here = (written[found] == read) & (since >= back)
+        base, distance = self._base(array), int(since[-1])
+        if not is_here[-1]:
+            if is_here.any():
                 raise NotEqualError("rows are read that some steps only have written", step.node.where)
             return self._element(base, step)
         value = writer.operands[1]
         if value.kind != "step" or value.back or writer.node.inputs[1].type != step.node.outputs[0].type:
             raise NotEqualError("a row is read that was written in another form", step.node.where)
-        for at, one in enumerate(since):
-            if one is None and at < distance:
-                row = self._row(base, writer.axis or 0, read[at])
-                self.iterations.set_initial(value.key, distance - at, row, step.node.where)
-            elif one != distance:
-                raise NotEqualError("rows are read that were written at several distances", step.node.where)
+        others = np.flatnonzero(~is_here | (since != distance))
+        if (is_here[others] | (others >= distance)).any():
+            raise NotEqualError("rows are read that were written at several distances", step.node.where)
+        for at in others.tolist():
+            row = self._row(base, writer.axis or 0, int(read[at]))
+            self.iterations.set_initial(value.key, distance - at, row, step.node.where)
         return self._value(value.key, distance)
 
     def _row(self, base: Variable, axis: int, place: int) -> Variable:
@@ -297,14 +295,14 @@ class RolledLoop:
         pairs = zip(step.operands[1:], step.node.inputs[1:], strict=True)
         asked = [self._operand(one, own) for one, own in pairs]
         axes = [axis for axis, entry in enumerate(entries) if type(entry) is int]
-        moving = [number for number in range(len(axes)) if len({place[number] for place in step.places}) > 1]
+        moving = np.flatnonzero((step.places != step.places[:1]).any(axis=0)).tolist()
         if not moving:
             part: Variable = step.node.op(source, *asked)
             return part
         if len(moving) > 1:
             raise NotEqualError("it moves along several axes of an array", step.node.where)
         axis = axes[moving[0]]
-        places = [place[moving[0]] for place in step.places]
+        places = step.places[:, moving[0]]
         rank = source.tensor_type.ndim
         rows = _rows_at(source, places, axis)
         rows = dimshuffle(rows, (axis, *(one for one in range(rank) if one != axis))) if axis else rows
@@ -328,7 +326,7 @@ class RolledLoop:
         assert isinstance(op, Subtensor | SetSubtensor)
         operands = [self._operand(one, own) for one, own in zip(step.operands, step.node.inputs, strict=True)]
         kept = 1 if isinstance(op, Subtensor) else 2
-        columns, asked = zip(*step.places, strict=True), iter(operands[kept:])
+        columns, asked = iter(step.places.T), iter(operands[kept:])
         index: list[Any] = []
         for entry in op.entries:
             if isinstance(entry, Slice):
@@ -337,8 +335,9 @@ class RolledLoop:
                 index.append(next(asked))
             else:
                 column = next(columns)
-                rows = as_variable(np.array(column, np.int64))
-                index.append(column[0] if len(set(column)) == 1 else self._sequence(rows, rows.tensor_type))
+                rows = as_variable(np.ascontiguousarray(column))
+                is_fixed = (column == column[0]).all()
+                index.append(int(column[0]) if is_fixed else self._sequence(rows, rows.tensor_type))
         part: Variable = getitem(operands[0], tuple(index))
         made = part if isinstance(op, Subtensor) else set_subtensor(part, operands[1])
         if made.type != step.node.outputs[0].type:
@@ -405,19 +404,19 @@ class RolledLoop:
             raise NotEqualError("a row is written from a value of another shape", step.node.where)
         if axis:  # the steps are along the first axis of a trace
             trace = dimshuffle(trace, (*range(1, axis + 1), 0, *range(axis + 1, rank)))
-        if places == list(range(shape[axis] or 0)) and trace.type == base.type:
+        if np.array_equal(places, np.arange(shape[axis] or 0)) and trace.type == base.type:
             return trace
         return set_subtensor(_rows_at(base, places, axis), trace)
 
 
-def _rows_at(source: Variable, places: Sequence[int], axis: int = 0) -> Variable:
+def _rows_at(source: Variable, places: np.ndarray[Any, np.dtype[np.int64]], axis: int = 0) -> Variable:
     """The rows along an axis at places: a slice where they are evenly spaced."""
-    distances = {after - before for before, after in itertools.pairwise(places)}
     size, before = source.tensor_type.shape[axis], [slice(None)] * axis
-    if len(distances) == 1 and 0 not in distances and min(places) >= 0:
-        (distance,) = distances
-        if distance == 1 and places[0] == 0 and size == len(places):
+    distance = int(places[1] - places[0]) if len(places) > 1 else 0
+    if distance and places.min() >= 0 and (np.diff(places) == distance).all():
+        first, last = int(places[0]), int(places[-1])
+        if distance == 1 and first == 0 and size == len(places):
             return source
-        stop = places[-1] + (1 if distance > 0 else -1)
-        return getitem(source, (*before, slice(places[0], None if stop < 0 else stop, distance)))
-    return getitem(source, (*before, np.array(places, np.int64)))
+        stop = last + (1 if distance > 0 else -1)
+        return getitem(source, (*before, slice(first, None if stop < 0 else stop, distance)))
+    return getitem(source, (*before, np.ascontiguousarray(places)))

@@ -217,13 +217,13 @@ class Skipped:
                 raise NotEqualError("the size of an array is not known", node.where)
             columns.append(column)
         if all(np.all(column == column[0]) for column in columns) and not step.varies:
-            if tuple(int(column[0]) for column in columns) != step.places[0]:
+            if [int(column[0]) for column in columns] != step.places[0].tolist():
                 raise NotEqualError("a place is no function of the loop's number", node.where)
             return [*node.inputs[:kept], *asked]
-        places = list(zip(*(column.tolist() for column in columns), strict=True))
-        if places[: len(step.places)] != list(step.places):
+        places = np.stack(columns, axis=1)
+        if not np.array_equal(places[: len(step.places)], step.places):
             raise NotEqualError("a place is no function of the loop's number", node.where)
-        step.places[:] = places
+        step.places = places
         return [*node.inputs[:kept], *asked]
 
     def _column(self, number: Any) -> Rows | None:
