@@ -40,6 +40,7 @@ NUMPY_EQUIVALENTS = {
     "erfc": scipy.special.erfc,
     "erfcx": scipy.special.erfcx,
     "gammaln": scipy.special.gammaln,
+    "digamma": scipy.special.psi,
 }
 
 RANGES = {
@@ -138,9 +139,11 @@ def table(samples: int) -> str:
         "",
         "- `logaddexp`: in units in the last place of the larger operand, where that exceeds the result.",
         "- `gammaln` below zero: in those of `gammaln(-x)` or of 1, where these exceed the result.",
+        "- `digamma` below zero: in those of `digamma(1 - x)` or of the cotangent, where these exceed the"
+        " result.",
         "- `sin`, `cos` and `tan` take a branch for arguments beyond 2**20, in float32 beyond 2**13, and are",
         "  right for all of them.",
-        "- float32 `gammaln` is computed in float64.",
+        "- float32 `gammaln` and `digamma` are computed in float64.",
         "",
     ]
     return "\n".join(lines)

@@ -58,6 +58,17 @@ def _gammaln(mp: Any, x: Any) -> Any:
         return mp.log(mp.pi / abs(x * mp.sin(mp.pi * x))) - mp.loggamma(-x)
 
 
+def _digamma(mp: Any, x: Any) -> Any:
+    if x == mp.floor(x) and x < 0:
+        return mp.nan
+    if x > 0:
+        return mp.psi(0, x)
+    if x == 0:
+        return -mp.inf
+    with mp.workprec(_PRECISION + 1100):
+        return mp.psi(0, 1 - x) - mp.pi * mp.cot(mp.pi * x)
+
+
 @functools.cache
 def references() -> Mapping[str, Reference]:
     """The references by the names of the functions."""
@@ -101,6 +112,11 @@ def references() -> Mapping[str, Reference]:
             lambda x: _gammaln(mp, x),
             (-5, 20),
             cancelling=lambda x: max(1, abs(mp.loggamma(-x))) if x < 0 else mp.mpf(0),
+        ),
+        "digamma": Reference(
+            lambda x: _digamma(mp, x),
+            (-5, 20),
+            cancelling=lambda x: max(abs(mp.psi(0, 1 - x)), abs(mp.pi * mp.cot(mp.pi * x))) if x < 0 else 0,
         ),
     }
 

@@ -106,6 +106,23 @@ def stirling_remainder(z: Any) -> Any:
     return x * (mp.loggamma(x) - leading)
 
 
+def digamma_quotient(t: Any) -> Any:
+    """``digamma(t + 3/2)`` divided by the distance from its zero, with the limit there."""
+    y = t + mp.mpf("0.5")
+    root = mp.findroot(lambda x: mp.psi(0, 1 + x), mp.mpf("0.4616"))
+    if abs(y - root) < mp.mpf("1e-12"):
+        return mp.psi(1, 1 + root) + (y - root) * mp.psi(2, 1 + root) / 2
+    return mp.psi(0, 1 + y) / (y - root)
+
+
+def digamma_remainder(z: Any) -> Any:
+    """``x**2 (log(x) - 1 / (2 x) - digamma(x))`` for ``z = 1 / x**2``; the limit is 1/12."""
+    if z < mp.mpf("1e-12"):
+        return mp.mpf(1) / 12 - z / 120
+    x = 1 / mp.sqrt(z)
+    return (mp.log(x) - 1 / (2 * x) - mp.psi(0, x)) / z
+
+
 def tables() -> list[Fit]:
     """All polynomials."""
     one = mp.mpf(1)
@@ -238,6 +255,20 @@ def tables() -> list[Fit]:
             "x (lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2) in z = 1 / x**2, for x >= 8",
             stirling_remainder,
             lambda: (mp.mpf(0), one / 64),
+            {64: 7},
+        ),
+        Fit(
+            "DIGAMMA",
+            "digamma(t + 3/2) / (t + 0.0383...) for abs(t) <= 1/2, the zero taken away",
+            digamma_quotient,
+            lambda: symmetric(one / 2),
+            {64: 21},
+        ),
+        Fit(
+            "DIGAMMA_REMAINDER",
+            "x**2 (log(x) - 1 / (2 x) - digamma(x)) in z = 1 / x**2, for x >= 7",
+            digamma_remainder,
+            lambda: (mp.mpf(0), one / 49),
             {64: 7},
         ),
     ]

@@ -73,4 +73,5 @@ FUNCTIONS: Mapping[str, VectorFunction] = _table(
     VectorFunction("erfc", 1, special.erfc),
     VectorFunction("erfcx", 1, special.erfcx),
     VectorFunction("gammaln", 1, special.gammaln),
+    VectorFunction("digamma", 1, special.digamma),
 )

@@ -1,4 +1,4 @@
-"""The error function and its complements, and the logarithm of the gamma function.
+"""The error function and its complements, the logarithm of the gamma function and its derivative.
 
 Near zero ``erf`` is an odd polynomial. Elsewhere it and ``erfc`` come from ``exp(x**2) erfc(x)``, as a
 quotient ``p / ((a x + b) p + r)`` of polynomials of ``x >= 0``, all of whose coefficients are positive: what
@@ -9,6 +9,8 @@ Comp. 36, 1981). ``erf`` of float32 needs no division: its complement is the exp
 In the logarithm of the gamma function three ranges share one logarithm: Stirling's series from 8 on, a
 polynomial around 2 that carries the zeros at 1 and 2 as factors, and the recurrence
 ``gamma(x + 1) = x gamma(x)`` between and below. Negative arguments are reflected.
+Its derivative, too, has a series for large arguments, and a polynomial between 1 and 2 that carries the zero
+as a factor; what the recurrence adds is collected in one quotient.
 """
 
 from __future__ import annotations
@@ -96,6 +98,11 @@ _STIRLING_FROM = 8.0
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
+def _sine_of_pi(x: Float) -> Float:
+    """``sin(pi x)`` for ``abs(x) <= 1/2``."""
+    return x * (x * x).polynomial(coefficients.SINE_OF_PI[64])
+
+
 def gammaln(x: Float) -> Float:
     """``log(abs(gamma(x)))``; infinite at the poles zero, -1, -2, ..., and SciPy's -inf at -inf.
 
@@ -107,7 +114,7 @@ def gammaln(x: Float) -> Float:
     magnitude = abs(x)
     positive = positive_gammaln(magnitude)
     fraction = abs(magnitude - magnitude.round_to_even())
-    sine = fraction * (fraction * fraction).polynomial(coefficients.SINE_OF_PI[64])
+    sine = _sine_of_pi(fraction)
     reflected = log(math.pi / (magnitude * sine)) - positive
     reflected = sine.equals(0.0).select(math.inf, reflected)
     # So close to the pole at zero both signs have the same value, and the product would underflow.
@@ -135,3 +142,46 @@ def positive_gammaln(x: Float) -> Float:
     series = inverse * (inverse * inverse).polynomial(coefficients.STIRLING[64])
     stirling = (x - 0.5).multiply_add(logarithm - 1.0, series + (_HALF_LOG_TWO_PI - 0.5))
     return is_large.select(stirling, is_small.select(small, middle))
+
+
+_DIGAMMA_SERIES_FROM = 7.0
+DIGAMMA_ZERO = (0.46163214496836236, -1.5522348162858677e-17)
+"""Where ``digamma(1 + y)`` is zero, as the sum of two numbers."""
+
+
+def digamma(x: Float) -> Float:
+    """The derivative of ``gammaln``: NaN at the poles -1, -2, ..., infinite at zero, of the other sign.
+
+    Accurate to a few units in the last place for ``x > 0``. Below zero the error is that many units of
+    ``digamma(1 - x)`` or of what the reflection adds, whichever is larger.
+    """
+    bits = x.format.bits
+    x = x.convert(64)
+    magnitude = abs(x)
+    is_shifted = x >= 1.0
+    # For no argument from 1 on is anything added to the value of 1 + y.
+    y = is_shifted.select(magnitude - 1.0, magnitude)
+    upper = digamma_of_one_and(y, is_shifted.select(magnitude, magnitude + 1.0))
+    fraction = magnitude - magnitude.round_to_even()
+    numerator = is_shifted.select(0.0, (x < 0.0).select(math.pi * _sine_of_pi(0.5 - abs(fraction)), -1.0))
+    denominator = (x < 0.0).select(_sine_of_pi(fraction), is_shifted.select(1.0, x))
+    value = upper + numerator / denominator
+    value = (denominator.equals(0.0) & (magnitude >= 1.0)).select(math.nan, value)
+    return value.convert(bits)
+
+
+def digamma_of_one_and(y: Float, x: Float) -> Float:
+    """``digamma(x)`` for ``x = 1 + y >= 1``."""
+    is_large = x >= _DIGAMMA_SERIES_FROM
+    # digamma(1 + y) = 1 / y + digamma(1 + (y - 1)), down to y <= 1; the sum of reciprocals is one quotient.
+    base, product, total = y, y.float(1.0), y.float(0.0)
+    for _ in range(6):
+        above = base > 1.0
+        total = above.select(total.multiply_add(base, product), total)
+        product = above.select(product * base, product)
+        base = above.select(base - 1.0, base)
+    quotient = is_large.select(1.0, total) / is_large.select(x, product)
+    distance = (base - DIGAMMA_ZERO[0]) - DIGAMMA_ZERO[1]
+    near = distance.multiply_add((base - 0.5).polynomial(coefficients.DIGAMMA[64]), quotient)
+    series = quotient.multiply_add((quotient * quotient).polynomial(coefficients.DIGAMMA_REMAINDER[64]), 0.5)
+    return is_large.select(log(x) - quotient * series, near)

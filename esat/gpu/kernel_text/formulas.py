@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+
+from esat.codegen.vector_math import coefficients
+from esat.codegen.vector_math.special import DIGAMMA_ZERO
 
 INTEGER_POWER = """\
 {power} = {T}(1)
@@ -82,6 +85,36 @@ def _continued_fraction() -> str:
 
 
 _FLOATING["erfcx"] = _FLOATING["erfcx"].replace("{chain}", _continued_fraction())
+
+
+def _polynomial(variable: str, coefficients: Sequence[float]) -> str:
+    """Horner's rule, as text."""
+    text = f"{{T}}({coefficients[-1]!r})"
+    for coefficient in reversed(coefficients[:-1]):
+        text = f"({text} * {variable} + {{T}}({coefficient!r}))"
+    return text
+
+
+# As :func:`esat.codegen.vector_math.special.digamma`, with a tangent for what the reflection adds.
+_FLOATING["digamma"] = (
+    "size := fabs({0}); above := {0} >= {T}(1); place := size - {T}(1) if above else size;"
+    " whole := size if above else size + {T}(1); product := {T}(1); total := {T}(0);"
+    + 6
+    * (
+        " down := place > {T}(1); total := total * place + product if down else total;"
+        " product := product * place if down else product; place := place - {T}(1) if down else place;"
+    )
+    + " share := {T}(1) / whole if whole >= {T}(7) else total / product;"
+    f" far := {_polynomial('(share * share)', coefficients.DIGAMMA_REMAINDER[64])};"
+    " far := share * ({T}(0.5) + share * far);"
+    f" near := {_polynomial('(place - {T}(0.5))', coefficients.DIGAMMA[64])};"
+    f" near := ((place - {{T}}({DIGAMMA_ZERO[0]!r})) - {{T}}({DIGAMMA_ZERO[1]!r})) * near + share;"
+    " upper := log(whole) - far if whole >= {T}(7) else near; turn := size - rint(size);"
+    " pole := {T}(math.nan) if size >= {T}(1) and turn == {T}(0) else upper;"
+    " tilt := {T}(3.141592653589793) * cos({T}(3.141592653589793) * turn);"
+    " low := pole + tilt / sin({T}(3.141592653589793) * turn) if {0} < {T}(0) else pole - {T}(1) / {0};"
+    " upper if above else low"
+)
 
 _INTEGERS = {
     "select": "{1} if {0} else {2}",

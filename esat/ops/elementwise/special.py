@@ -126,7 +126,7 @@ digamma: Elementwise = Elementwise(
     "digamma",
     1,
     Special("psi"),
-    floats("psi({0})"),
+    floats("digamma({0})"),
     _digamma_gradient,
     special_complex("psi"),
     flops=80.0,

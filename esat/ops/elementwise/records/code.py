@@ -12,11 +12,12 @@ VECTOR_MATH = frozenset([
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "log1mexp", "sigmoid", "softplus",
     "sqrt", "cbrt", "pow", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh",
     "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfc", "erfcx", "gammaln",
+    "digamma",
 ])  # fmt: skip
 """Names of vectorized functions of floats that templates may call."""
 
 SCIPY_FUNCTIONS: Mapping[str, int] = MappingProxyType(
-    dict.fromkeys(("psi", "gamma", "erfinv", "erfcinv", "ndtri", "log_ndtr"), 1)
+    dict.fromkeys(("gamma", "erfinv", "erfcinv", "ndtri", "log_ndtr"), 1)
     | dict.fromkeys(("i0", "i0e", "i1", "i1e", "j0", "j1"), 1)
     | dict.fromkeys(("jv", "yv", "iv", "ive", "kve", "owens_t", "polygamma"), 2)
     | dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv", "beta", "betaln"), 2)
