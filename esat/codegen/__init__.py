@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from esat.codegen.lowering.lower import can_fuse, lower, supported
     from esat.codegen.lowering.verify_kernel import verify
     from esat.codegen.printing.input_layout import Layout, layout_of
+    from esat.codegen.printing.print_narrow import print_narrow
     from esat.codegen.printing.printer import print_kernel
     from esat.phases.fusing.fusion import Limits
 
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Kernel", "Layout", "Narrow", "can_fuse", "compile_kernel", "compile_narrow", "computes_functions",
-    "find_narrow", "layout_of", "limits", "lower", "overwritable", "overwrite", "print_kernel", "supported",
-    "verify", "without_copies",
+    "find_narrow", "layout_of", "limits", "lower", "overwritable", "overwrite", "print_kernel",
+    "print_narrow", "supported", "verify", "without_copies",
 ]  # fmt: skip
 
 _LATER = {
@@ -56,6 +57,7 @@ _LATER = {
     "lowering.lower": ("can_fuse", "lower", "supported"),
     "lowering.verify_kernel": ("verify",),
     "printing.input_layout": ("Layout", "layout_of"),
+    "printing.print_narrow": ("print_narrow",),
     "printing.printer": ("print_kernel",),
 }
 

@@ -82,7 +82,7 @@ class Axis:
     equal
         Other axes of arrays that must have the same size.
     size
-        The size, where it is known and short: loops along it are unrolled, and run side by side.
+        The size, where it is known and short: loops along it are unrolled or written out.
     bound
         A number that the size does not exceed, one of a few; None where none of them is known to be.
     """

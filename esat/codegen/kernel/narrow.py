@@ -1,9 +1,9 @@
 """Narrow kernels: variants for one size of a short innermost axis.
 
 A loop over ten elements has no room for vectors, and leaves the loop around it without any. Where the
-innermost axis turns out to be short, its loops are written out element by element, so that the loop around
-them vectorises. Arrays that such a loop reads again and again are first transposed, some places at a time,
-into scratch where neighbours lie next to each other.
+innermost axis is known to be short, or turns out to be, its loops are written out element by element, so that
+the loop around them vectorises. Arrays that such a loop reads again and again are first transposed, some
+places at a time, into scratch where neighbours lie next to each other.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from esat.codegen.kernel.loop_ir import (
     Load,
     LoadAt,
     Loop,
+    Scatter,
     Statement,
     Store,
     Tile,
@@ -69,6 +70,12 @@ class Narrow:
     transposed: tuple[int, ...]
     widest: int
 
+    @property
+    def known_size(self) -> int | None:
+        """The size of the axis where types tell that its loops are better written out."""
+        size = self.kernel.axes[self.axis].size
+        return size if size is not None and size <= self.widest else None
+
     def size_in(self, shapes: Sequence[tuple[int, ...]]) -> int | None:
         """The size of the axis where the kernel is better compiled for it, else None.
 
@@ -100,7 +107,7 @@ def find_narrow(kernel: Kernel) -> Narrow | None:
     kernel = collapse(kernel)
     kernel = replace(kernel, body=_merged(kernel.body))
     paths = list(_paths(kernel.body, ()))
-    if any(isinstance(one, Tile | LoadAt) for one in walk(kernel.body)) or not paths:
+    if any(isinstance(one, Tile | LoadAt | Scatter) for one in walk(kernel.body)) or not paths:
         return None
     axis, around = _innermost(paths)
     if axis is None or around is None or not all(_suits(loop, axis) for loop in _loops(kernel.body)):
@@ -172,7 +179,7 @@ def _innermost(paths: Sequence[tuple[int, ...]]) -> tuple[int | None, int | None
     if len(ends) != 1:
         return None, None
     ((around, axis),) = ends
-    if any(axis in path[:-1] or path == (axis,) for path in paths):
+    if any(axis in path[:-1] for path in paths):
         return None, None
     return axis, around
 

@@ -27,10 +27,8 @@ from esat.ops.normalization import Normalization
 from esat.ops.reduction import LOGSUMEXP, Reduction
 from esat.phases.fusing.group import Group
 
-LONGEST_UNROLLED = 4
-"""Elements of an axis beside others up to which kernels are told its size, so that loops along it are
-unrolled. The density and gradient of a mixture of 3 parts in 1,000 rows took 56 us instead of 275; logarithms
-of sums of 8 exponentials a row took 90 instead of 53."""
+LONGEST_TOLD = 16
+"""Elements of an axis beside others up to which kernels are told its size, if types tell it."""
 BOUNDS = (7, 15, 31, 1 << SUM_BLOCK_BITS)
 """Bounds of sizes that kernels are told: below the lanes of one vector or more, and one block of a sum.
 A few of them only, so that equal kernels of like sizes are one."""
@@ -232,7 +230,7 @@ class _Lowering:
     def _short_size(self, pair: tuple[int, int]) -> int | None:
         """The size of an axis beside others, if it is known and short."""
         size = self._known_size(pair) if len(self.nest.order) > 1 else None
-        return size if size is not None and 1 < size <= LONGEST_UNROLLED else None
+        return size if size is not None and 1 < size <= LONGEST_TOLD else None
 
     def _bound(self, pair: tuple[int, int]) -> int | None:
         size = self._known_size(pair)

@@ -36,6 +36,7 @@ from esat.codegen.kernel.loop_ir import (
     Update,
     is_square,
     operands_of,
+    walk,
 )
 from esat.codegen.kernel.partition import INDEX_BLOCK_BITS, SUM_BLOCK_BITS
 from esat.codegen.llvm import interleaving, views
@@ -438,7 +439,7 @@ def squares_summed(loop: Loop) -> dict[int, int]:
         for statement in loop.body
         if isinstance(statement, Compute) and is_square(statement)
     }
-    for statement in loop.body:
+    for statement in walk(loop.body):
         if isinstance(statement, Update) and statement.accumulator in floats:
             continue
         for operand in operands_of(statement):

@@ -21,6 +21,10 @@ from esat.codegen.printing.unrounded_products import horner_steps
 
 ENTRY = "kernel"
 """Name of the generated function."""
+LONGEST_UNROLLED = 4
+"""Elements of an axis up to which LLVM is told its size, and unrolls loops along it. The density and gradient
+of a mixture of 3 parts in 1,000 rows took 56 us instead of 275; logarithms of sums of 8 exponentials a row
+took 90 instead of 53."""
 
 
 @record(frozen=True)
@@ -93,7 +97,8 @@ def print_sizes(kernel: Kernel, source: Source) -> None:
         factors = kernel.axes[axis].factors
         text = " * ".join(f"{array_name(kernel, array)}.shape[{place}]" for array, place in factors)
         known = kernel.axes[axis].size
-        source.line(f"{size_name(axis)} = {text if known is None else known}")
+        told = known is not None and known <= LONGEST_UNROLLED
+        source.line(f"{size_name(axis)} = {known if told else text}")
 
 
 def print_views(kernel: Kernel, source: Source) -> None:

@@ -22,6 +22,7 @@ from esat.codegen import (
     overwritable,
     overwrite,
     print_kernel,
+    print_narrow,
     without_copies,
 )
 from esat.codegen.cache import CompiledKernel
@@ -168,20 +169,20 @@ class Kernels:
         target = self._target
         variables = (*group.outputs, *inputs)
         one_order = self._exact and adds_up(group.nodes)
-        variants = LaterVariants(kernel, target, one_order)
+        narrow = find_narrow(kernel)
+        variants = LaterVariants(kernel, target, one_order, narrow)
         threaded = None
         if is_divisible(kernel) and not one_order:
             threaded = ThreadedKernel(
                 kernel, variables, variants.in_order, variants, self._machine, target, self._threads
             )
-        narrow = find_narrow(kernel)
-        fitted = None if narrow is None else FittedVariants(narrow, target)
+        fitted = None if narrow is None or narrow.known_size is not None else FittedVariants(narrow, target)
         waits = _runs_another(variables, threaded, fitted)
         contiguous = variants.in_order if waits else variants.compiled("C").function
         # Arrays of rank 0 have one layout.
         strided = variants if any(array.rank for array in kernel.inputs) else contiguous
         code = partial(variants.compiled, "C")
-        text = partial(print_kernel, kernel, target)
+        text = variants.text
         instead = Interpreted(group, inputs, taken) if may_leave(kernel) else None
         return KernelCall(inputs, contiguous, strided, text, threaded, fitted, code, instead)
 
@@ -230,6 +231,7 @@ class LaterVariants:
 
     Loops over scattered elements do not vectorise. Where they would compute elementary functions, it takes
     less to copy such inputs first. Where one order of additions must hold for all layouts, all are copied.
+    Where types tell that the innermost axis is short, contiguous arrays have the variant for its size.
     """
 
     __slots__ = (
@@ -238,13 +240,18 @@ class LaterVariants:
         "_first_input",
         "_kernel",
         "_kinds",
+        "_narrow",
         "_one_order",
         "_target",
         "_variants",
     )
 
-    def __init__(self, kernel: Kernel, target: Target, one_order: bool = False) -> None:
+    def __init__(
+        self, kernel: Kernel, target: Target, one_order: bool = False, narrow: Narrow | None = None
+    ) -> None:
         self._one_order = one_order
+        size = None if narrow is None else narrow.known_size
+        self._narrow = None if narrow is None or size is None else (narrow, size)
         self._target = target
         self._kernel = kernel
         self._first_input = len(kernel.outputs)
@@ -289,9 +296,17 @@ class LaterVariants:
     def compiled(self, layout: Layout) -> CompiledKernel:
         """The variant for a layout of the inputs."""
         code = self._variants.get(layout)
-        if code is None:
+        if code is None and layout == "C" and self._narrow is not None:
+            code = self._variants[layout] = compile_narrow(*self._narrow, self._target)
+        elif code is None:
             code = self._variants[layout] = compile_kernel(self._kernel, self._target, layout)
         return code
+
+    def text(self) -> str:
+        """The source of the variant for contiguous inputs, for people to read."""
+        if self._narrow is not None:
+            return print_narrow(*self._narrow, self._target, comments=True).text
+        return print_kernel(self._kernel, self._target)
 
 
 def likeness(shape: tuple[int, ...], kind: np.dtype[Any], strides: tuple[int, ...] | None) -> Any:
