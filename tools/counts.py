@@ -112,7 +112,7 @@ def _running(tree: ast.AST) -> Iterator[ast.AST]:
 def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names if alias.name in known)
-    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+    elif isinstance(node, ast.Call) and _name_of(node.func) == "import_module":
         yield from (
             part.value for part in node.args if isinstance(part, ast.Constant) and part.value in known
         )
@@ -123,6 +123,10 @@ def _imported(node: ast.AST, known: set[str]) -> Iterator[str]:
         # `import a.b` runs a/__init__.py as well, but only names taken from it make a file depend on it.
         if node.module in known and len(inner) < len(whole):
             yield node.module
+
+
+def _name_of(node: ast.expr) -> str | None:
+    return getattr(node, "attr", None) or getattr(node, "id", None)
 
 
 def circles(imported: networkx.DiGraph) -> list[str]:
@@ -171,7 +175,7 @@ def machine_questions(found: list[Tree]) -> list[str]:
         if path.stem in MACHINE:
             continue
         for node in ast.walk(tree):
-            name = getattr(node, "attr", None) or getattr(node, "id", None)
+            name = _name_of(node) if isinstance(node, ast.expr) else None
             if isinstance(node, ast.Attribute | ast.Name) and name in QUESTIONS and _is_read(node):
                 asked.append(f"{path.relative_to(ROOT)}:{node.lineno}: {name}")
     return asked
