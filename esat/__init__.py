@@ -238,6 +238,7 @@ _register_library_calls(globals())
 _register_functions(
     {
         "namespace": lambda: vars(_sys.modules["esat"]),
+        "array_namespace": lambda: _importlib.import_module("esat.numpy"),
         "of_functions": lambda name: getattr(_importlib.import_module("esat.functions"), name),
     }
 )

@@ -607,5 +607,7 @@ def test_integers_of_numbers_that_have_none_are_errors():
                     f(np.array([value]))
         with pytest.raises(esat.EsatError, match="no int64"):
             esat.jit(function)(np.array([1e300]))
+        least = np.array([-(2.0**63)])
+        assert esat.jit(function)(least) == function(least)
     with pytest.raises(esat.EsatError, match=r"np.round\(x\) rounds all"):
         esat.jit(lambda x: round(x) + 0)(np.ones(3))

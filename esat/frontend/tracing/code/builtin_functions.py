@@ -263,8 +263,9 @@ def whole_number(variable: Variable, rounding: str) -> TracedNumber:
         check(op_named("isnan")(variable), ValueError("cannot convert float NaN to integer"))
         check(op_named("isinf")(variable), OverflowError("cannot convert float infinity to integer"))
         reason = "the number has no int64, in which programs compute with integers"
-        too_large = op_named("ge")(op_named("abs")(variable), 2.0**63)
-        check(too_large, DtypeError(describe("int", [], reason, user_line())))
+        error = DtypeError(describe("int", [], reason, user_line()))
+        check(op_named("ge")(variable, 2.0**63), error)
+        check(op_named("lt")(variable, -(2.0**63)), error)
         variable = op_named(rounding)(variable)
     return TracedNumber(cast(variable, "int64"), int)
 

@@ -69,7 +69,6 @@ def register_tracing() -> None:
             "traced_setitem": setitem,
             "traced_astype": traced_astype,
             "traced_flat": flat_of,
-            "array_namespace": lambda: importlib.import_module(OUR_NAMES["numpy"]),
         }
     )
 
