@@ -10,7 +10,7 @@ import os
 import reprlib
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -245,9 +245,13 @@ class Executable:
         >>> number, gradient
         (array(-7.), array([-1., -2., -3.]))
         """
+        self(*arguments)
+        return self._c_entry(arguments)
+
+    def _c_entry(self, arguments: Sequence[Any]) -> CEntry:
+        """The C function for arguments that the program was called with."""
         from esat.runtime.native.c_entry import c_entry
 
-        self(*arguments)
         return c_entry(self._calls, arguments)
 
     def measure(self, on: bool = True) -> None:

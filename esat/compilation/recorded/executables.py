@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from esat.codegen.native_functions.native_plan import ArraySpecification
     from esat.runtime.entry.calls import Calls
     from esat.runtime.function_profile import Profile
+    from esat.runtime.native.c_entry import CEntry
 
 VARIABLE = "ESAT_EGRAPH_CACHE"
 """Environment variable: with the value 0 nothing that was found by search is kept or taken from disk."""
@@ -152,6 +153,15 @@ class RecordedExecutable(Executable):
     def shared(self) -> Mapping[str, SharedVariable]:
         """As :attr:`Executable.shared`, which needs no compiler."""
         return shared_by_name(self._request.graph)
+
+    def _c_entry(self, arguments: Sequence[Any]) -> CEntry:
+        found = self._records.get(self._shapes(arguments))
+        if found is None or found.shared:  # as for what the compiler makes, which says what is wrong
+            self._compile()
+            return self.c_entry(*arguments)
+        from esat.runtime.native.c_entry import entry_of_recipe
+
+        return entry_of_recipe(decoded(found.recipe, found.code), arguments)
 
     def _compile(self) -> None:
         """Become what the compiler makes."""

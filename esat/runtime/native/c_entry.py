@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
+from esat.codegen.native_functions.native_call import NativeRecipe
 from esat.codegen.native_functions.native_entry import EntryCode, entry_code
 from esat.codegen.native_functions.native_plan import GuardedSteps, PythonStep, RepeatedSteps, Step
 from esat.errors import CallError
@@ -100,6 +101,11 @@ def c_entry(calls: Calls, arguments: Sequence[Any]) -> CEntry:
         raise CallError(
             f"c_entry: for shapes {list(shapes)} {steps}; source() shows the steps of the program"
         )
+    return entry_of_recipe(recipe, arguments)
+
+
+def entry_of_recipe(recipe: NativeRecipe, arguments: Sequence[Any]) -> CEntry:
+    """The C function that does what a recipe says, nothing of which is done by Python."""
     types = zip(arguments[1:], recipe.inputs[1:], strict=True)
     held = [np.array(one, wanted.dtype, order="C").reshape(wanted.shape) for one, wanted in types]
     code = entry_code(recipe, held)

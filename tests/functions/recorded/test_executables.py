@@ -35,6 +35,9 @@ given = np.empty(9)
 assert small(v, v, v, out=given) is given
 results.append(given)
 loaded = sorted(sys.modules)
+entered = np.empty(9)
+assert small.c_entry(v, v, v)([v, v, v], [entered]) == 0
+results.append(entered)
 functions = [small, logistic, step]
 kinds = [type(one).__name__ for one in functions]
 assert all(isinstance(one, esat.Executable) for one in functions)
@@ -45,6 +48,12 @@ if "{rest}":
             small(*arguments)
         except esat.EsatError as error:
             errors.append(text(error))
+    try:
+        step.c_entry(*data)
+    except esat.EsatError as error:
+        errors.append(text(error))
+    assert small.c_entry(v[:4], v[:4], v[:4])([v[:4]] * 3, [entered[:4]]) == 0
+    results.append(entered[:4])
     results.append(small(v[::2], v[::2], v[::2]))
     results.append(small(list(v), v.astype("float32"), z=v))
     told = [small.report.nodes_before, small.report.strategy, small.source(), str(step.updated)]
@@ -92,7 +101,7 @@ def test_asked_for_more_it_is_what_the_compiler_makes(cold):
     folder, (results, _, _, errors, told) = cold
     again, _, _, same_errors, same_told = run(folder, "all")
     assert again == results
-    assert len(errors) == 4
+    assert len(errors) == 5
     assert same_errors == errors
     assert same_told == told
 
