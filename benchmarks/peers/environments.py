@@ -45,6 +45,7 @@ class Recipe:
 RECIPES: Mapping[str, Recipe] = {
     "jax": Recipe(("jax", "jaxlib", "numpy")),
     "numexpr": Recipe(("numexpr", "numpy", "scipy")),
+    "pymc": Recipe(("pymc", "jax", "egglog", "networkx"), python=(3, 12), optional=True),
     "pytensor": Recipe(("pytensor>=3", "numpy"), python=(3, 12)),
     "sympy": Recipe(("sympy",)),
     "torch": Recipe(("torch", "numpy"), optional=True),

@@ -42,7 +42,7 @@ def started(
             folder = Path(empty)
             (folder / "benchmarks").symlink_to(ROOT / "benchmarks")  # without what stands beside it
             (folder / "cache").mkdir()
-            environment = {**os.environ, **_caches(folder / "cache"), "PYTHONWARNINGS": "ignore"}
+            environment = {**os.environ, **caches(folder / "cache"), "PYTHONWARNINGS": "ignore"}
             command = [str(interpreter), "-c", _START, contender, program.name, str(size)]
             for kind in found:
                 run = subprocess.run(
@@ -52,7 +52,7 @@ def started(
     return median(found[0]), median(found[1])
 
 
-def _caches(folder: Path) -> dict[str, str]:
+def caches(folder: Path) -> dict[str, str]:
     """Environment variables that let every library keep what it compiles in a folder."""
     return {
         DIRECTORY_VARIABLE: str(folder),
