@@ -128,7 +128,7 @@ def _starts(interpreter: Path, folder: Path, name: str, mode: str) -> dict[str, 
         warm = _child(interpreter, folder, at, "start", name, mode)
     figures = {
         f"cold {mode}": cold.get("seconds"), f"memory {mode}": cold.get("memory"),
-        f"warm {mode}": warm.get("seconds"), "nodes": cold.get("nodes"),
+        f"warm {mode}": warm.get("seconds"), "nodes": cold.get("nodes") if mode == OURS else None,
     }  # fmt: skip
     return {key: value for key, value in figures.items() if value is not None}
 
