@@ -33,10 +33,12 @@ from esat.graph import SharedVariable, TensorType, Variable
 from esat.runtime import Executable
 from esat.runtime.buffers import provide
 from esat.runtime.entry.dispatch import Run
+from esat.runtime.entry.layouts import contiguous_copies
 from esat.runtime.executable import shared_by_name
 from esat.runtime.native.shared_values import value_of, with_values
 
 if TYPE_CHECKING:
+    from esat.codegen.native_functions.native_call import NativeRecipe
     from esat.codegen.native_functions.native_plan import ArraySpecification
     from esat.runtime.entry.calls import Calls
     from esat.runtime.function_profile import Profile
@@ -194,12 +196,13 @@ class RecordedExecutable(Executable):
             return self._compiled(*arguments, out=out)
         return made(*arguments) if out is None else made(*arguments, out=out)
 
-    def _otherwise(
-        self, refused: Shapes, outputs: Sequence[ArraySpecification], *arguments: Any, out: Any = None
-    ) -> Any:
+    def _otherwise(self, refused: Shapes, recipe: NativeRecipe, *arguments: Any, out: Any = None) -> Any:
         """Run what the function for some shapes did not, for want of memory for its results or otherwise."""
         shapes = self._shapes(arguments)
-        is_wrong = shapes in (refused, None) and not _provided(outputs)
+        is_wrong = shapes in (refused, None) and not _provided(recipe.outputs)
+        copies = contiguous_copies(arguments, len(recipe.steps)) if is_wrong else None
+        if copies is not None:
+            arguments, is_wrong = copies, False
         return (self._compiled if is_wrong else self._find)(*arguments, out=out)
 
     def _shapes(self, arguments: Sequence[Any]) -> Shapes | None:
@@ -223,7 +226,7 @@ class RecordedExecutable(Executable):
     def _native(self, found: NativeRecord, shapes: Shapes) -> Callable[..., Any]:
         request, recipe = self._request, decoded(found.recipe, found.code)
         _provided(recipe.outputs)
-        otherwise = functools.partial(self._otherwise, shapes, recipe.outputs)
+        otherwise = functools.partial(self._otherwise, shapes, recipe)
         shared = [request.shared[number] for number, _ in found.shared]
         made = recipe.function(_refuse if shared else otherwise)
         if shared:

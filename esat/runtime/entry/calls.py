@@ -15,6 +15,10 @@ from esat.runtime.printed.driver import Driver, StepWatch, make_driver
 from esat.runtime.program import Program
 from esat.runtime.program_in_blocks import InBlocks
 
+STEP_SECONDS = 3.0e-6
+"""What a step takes longer in the driver than in a native function. Measured: 3.4 over the 66 steps of a
+vector autoregression of PyMC's, on a shared server."""
+
 
 @record(frozen=True, eq=False)
 class Calls:
@@ -57,7 +61,8 @@ class Calls:
         """Tell what decides about calls whom to tell of native functions."""
         inputs, leaves = self.program.graph.inputs, self.program.leaves
         if self.variants is not None:
-            self.variants.attach(inputs, leaves, self.table.forget)
+            more = 0.0 if self.native is None else STEP_SECONDS * len(self.program.steps)
+            self.variants.attach(inputs, leaves, self.table.forget, more)
         if self.in_blocks is not None:
             self.in_blocks.attach(inputs, leaves)
         if self.native is not None:

@@ -24,12 +24,32 @@ Run: TypeAlias = Callable[..., Any]
 
 
 class CallsLeft:
-    """Calls until a candidate is asked again; calls of several combinations of shapes may count it down."""
+    """Calls until a candidate is asked again; calls of several combinations of shapes may count it down.
 
-    __slots__ = ("calls",)
+    Attributes
+    ----------
+    calls
+        How many.
+    native_calls
+        Calls of a native function that cost as much as one of these.
+    """
+
+    __slots__ = ("calls", "native_calls")
 
     def __init__(self, calls: int = 0) -> None:
-        self.calls = calls
+        self.calls, self.native_calls = calls, 1.0
+
+    def until(self, cost: float, call: float, driver: float = 0.0) -> None:
+        """Wait until calls have taken as many seconds as something would cost.
+
+        Parameters
+        ----------
+        cost, call
+            Seconds, of it and of a call.
+        driver
+            Seconds that a call takes longer in the driver than in a native function.
+        """
+        self.calls, self.native_calls = int(cost / (call + driver)), 1.0 + driver / call
 
 
 class Offering(Protocol):
@@ -122,7 +142,9 @@ class Dispatch:
             return run
 
     def calls_to_wait(self, way: Way) -> int | None:
-        """Calls after which another program is looked for; 0 for never, None where another one runs."""
+        """Calls of a native function after which another program is looked for; 0 for never, None where
+        another one runs."""
         if way.wait is not None:
-            return 0 if way.left[0] is self._native else max(way.wait.calls, 1)
+            left = int(way.wait.calls * way.wait.native_calls)
+            return 0 if way.left[0] is self._native else max(left, 1)
         return 0 if way.run is None else None

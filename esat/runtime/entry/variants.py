@@ -110,6 +110,7 @@ class Variants:
         inputs: Sequence[Variable],
         leaves: Sequence[Variable],
         forget: Callable[[Callable[[Way], bool]], None],
+        driver_seconds: float = 0.0,
     ) -> None:
         """Tell of the first program.
 
@@ -119,8 +120,11 @@ class Variants:
             Its inputs, and the variables whose shapes make a key.
         forget
             Drops the records of shapes whose way fits a test.
+        driver_seconds
+            What a call takes longer than predicted as long as it is not settled whether another program is
+            better, before which no native function is made.
         """
-        self._forget = forget
+        self._forget, self._driver_seconds = forget, driver_seconds
         places = {variable: place for place, variable in enumerate(leaves)}
         self._places = [
             places[variable] if isinstance(variable.type, TensorType) else None for variable in inputs
@@ -159,7 +163,7 @@ class Variants:
                 known.settled = True
             elif known.first_seconds < inf:
                 extraction = EXTRACT_SECONDS * self._resizing.first.graph.arrays.node_count
-                known.wait.calls = int(extraction / known.first_seconds)
+                known.wait.until(extraction, known.first_seconds, self._driver_seconds)
             while len(self._classes) >= KNOWN_CLASSES:
                 del self._classes[next(iter(self._classes))]
         self._classes[size_class] = known
@@ -187,7 +191,7 @@ class Variants:
             seconds, best = known[0]
         if self._is_worth_it(seconds, found.seconds):
             sizes.found = found
-            sizes.wait.calls = int(COMPILE_SECONDS / (seconds - found.seconds))
+            sizes.wait.until(COMPILE_SECONDS, seconds - found.seconds, self._driver_seconds)
         else:
             sizes.settled, sizes.variant = True, best
 

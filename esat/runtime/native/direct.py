@@ -19,6 +19,7 @@ from esat.graph import Constant, TensorType, Variable
 from esat.graph.random_type import RandomType
 from esat.runtime.buffers import Allocator, allocator, pool_of
 from esat.runtime.entry.dispatch import CallsLeft, Run, Way
+from esat.runtime.entry.layouts import contiguous_copies
 from esat.runtime.entry.signatures import Fact, SignatureTable
 from esat.runtime.loop_routine import LoopRoutine
 from esat.runtime.native.native_memory import has_one_thread, made_in, returned
@@ -63,6 +64,8 @@ class NativeFunctions:
         What tries them; None before there are any.
     use
         Told of it.
+    otherwise
+        Called where no function admits the arguments.
 
     Parameters
     ----------
@@ -77,7 +80,8 @@ class NativeFunctions:
         self._between = _calls_before(program)
         self._wait = CallsLeft(self._between)
         self._tried = 0
-        self._made = self._first = _refuse if program.shared else driver
+        self.otherwise: Run = self._run_otherwise
+        self._made = self._first = _refuse if program.shared else self.otherwise
         self.last: Run | None = None
         self.use: Callable[[Run], None] = _nobody
 
@@ -93,9 +97,17 @@ class NativeFunctions:
         if made is None:
             return None
         self._made, way.is_native = made, True
-        self.last = _with_values(self._program, made, self._driver) if self._program.shared else made
+        self.last = _with_values(self._program, made, self.otherwise) if self._program.shared else made
         self.use(self.last)
         return self.last
+
+    def _run_otherwise(self, *arguments: Any, **named: Any) -> Any:
+        """What no function admits: by the driver, unless functions may admit small copies."""
+        native = self.last
+        copies = None if native is None else contiguous_copies(arguments, len(self._program.steps))
+        if native is None or copies is None:
+            return self._driver(*arguments, **named)
+        return native(*copies, **named)
 
     def _drop(self) -> None:
         """Forget all functions."""

@@ -34,6 +34,7 @@ results += [step(*data), step(*data), weights.get_value()]
 given = np.empty(9)
 assert small(v, v, v, out=given) is given
 results.append(given)
+results.append(small(np.repeat(v, 2)[::2], v, v[::-1]))
 loaded = sorted(sys.modules)
 entered = np.empty(9)
 assert small.c_entry(v, v, v)([v, v, v], [entered]) == 0

@@ -279,7 +279,31 @@ def test_a_part_that_is_not_there_raises_as_before():
 def test_the_collector_of_cycles_takes_no_native_function_apart():
     program = frequent([X, Y], [X * Y + 0.75])
     tracked = [one for one in gc.get_referents(program.entry.__self__) if gc.is_tracked(one)]
-    assert tracked == [program._calls.driver.call]
+    assert tracked == [program._calls.native.otherwise]
+
+
+def test_functions_take_copies_of_small_arrays_of_other_layouts(monkeypatch):
+    program = frequent([M, W], [esat.tanh(M @ W) @ W, esat.sum(M, axis=0)])
+    m, w = arrays_for([M, W], seed=2)
+    native, by_the_driver = program._calls.native, []
+
+    def counted(*arguments, **named):
+        by_the_driver.append(arguments)
+        return by_driver(program, *arguments, **named)
+
+    monkeypatch.setattr(native, "_driver", counted)
+    aligned = np.frombuffer(b"x" + m.tobytes(), dtype="V1")[1:].view("float64").reshape(5, 5)
+    for one in (m.T, m[::-1], np.asfortranarray(m), np.repeat(m, 2, axis=1)[:, ::2], aligned):
+        for found, wanted in zip(program(one, w), by_driver(program, one.copy(), w), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+        given = np.empty((5, 5)), np.empty(5)
+        for found, wanted in zip(program(one, w, out=given), program(one.copy(), w), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    assert by_the_driver == []
+    large = np.ones((90, 90))[::2, ::2]
+    for _ in range(direct.CALLS + 2):
+        np.testing.assert_array_equal(program(large, large)[1], np.full(45, 45.0))
+    assert by_the_driver
 
 
 def test_threads_share_a_native_function():
