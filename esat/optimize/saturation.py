@@ -34,6 +34,7 @@ from esat.egraph.saturation.schedule import Budgets
 from esat.errors import CompileError, EsatWarning, RuleError, SaturationError
 from esat.extract.accuracy.kept_verdicts import verdicts_on
 from esat.extract.arrays import EGraphArrays
+from esat.extract.extraction import Extraction
 from esat.extract.kept_graphs import kept_graphs
 from esat.extract.prices.machine import MachineProfile
 from esat.extract.resize import Resizing
@@ -41,7 +42,7 @@ from esat.extract.verdicts import Accuracy
 from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
-from esat.optimize.equality.optimizer import Choosing
+from esat.optimize.equality.optimizer import Choosing, Found
 from esat.optimize.equality.report import OptimizationReport, Stage, untimed
 from esat.optimize.equality.search import EqualitySearch
 from esat.optimize.plan import (
@@ -116,34 +117,39 @@ class _Inquiry:
         return found
 
     def more(self, news: Sequence[Claim]) -> Optimized | None:
-        """What is found with more claims; None where all they say was known."""
-        search = self._search
-        assert search is not None
-        self.equalities += news
-        found = self.choosing.searched(search, self.equalities)
-        report = None if found is None else found[1]
-        if self.watch is not None and report is not None and report.extraction and report.saturation:
-            graph = report.extraction.graph
-            self.watch.check_egraph(graph.arrays, graph.terms, search.program, report.saturation)
-        return found
+        """What is chosen with more claims; None where all they say was known."""
+        found = self._found(news)
+        return None if found is None else self._chosen(found)
 
-    def asked_again(self, found: Optimized) -> Optimized:
-        """What is found when local optimizers are asked about what was found, until nobody knows more."""
-        for _ in range(MOST_QUESTIONS):
-            result, report = found
-            following = self._after(self.claims(result))
-            if following is None and report.extraction is not None:
-                plan = self.plan
-                others = alternatives(report.extraction, self.choosing.graph, plan.added, plan.lifts)
-                following = None if others is None else self._after(self.claims(others.graph, others.classes))
-            if following is None:
+    def asked_again(self, chosen: Optimized) -> Optimized:
+        """What is chosen when local optimizers are asked about what was chosen, until nobody knows more.
+
+        Of what is found meanwhile only the cheapest forms are asked about: how accurate forms are is told
+        once they are all there.
+        """
+        questions = MOST_QUESTIONS
+        while questions:
+            found, following = None, self._asked(chosen[0], chosen[1].extraction)
+            while following is not None:
+                found, questions = following, questions - 1
+                following = self._asked(*self.choosing.read(found.graph)) if questions else None
+            if found is None:
                 break
-            found = following
+            chosen = self._chosen(found)
+        return chosen
+
+    def _asked(self, result: FunctionGraph, extraction: Extraction | None) -> Found | None:
+        """What is found with what local optimizers say of a graph, or of what else could have been chosen."""
+        found = self._after(self.claims(result))
+        if found is None and extraction is not None:
+            plan = self.plan
+            others = alternatives(extraction, self.choosing.graph, plan.added, plan.lifts)
+            found = None if others is None else self._after(self.claims(others.graph, others.classes))
         return found
 
-    def _after(self, news: Sequence[Claim]) -> Optimized | None:
+    def _after(self, news: Sequence[Claim]) -> Found | None:
         try:
-            return self.more(news) if news else None
+            return self._found(news) if news else None
         except (RuleError, SaturationError) as error:
             if self.watch is not None:
                 raise
@@ -151,6 +157,20 @@ class _Inquiry:
             reason = f"what local optimizers claim of forms that rules found is not used: {error}"
             warnings.warn(reason, EsatWarning, stacklevel=2)
             return None
+
+    def _found(self, news: Sequence[Claim]) -> Found | None:
+        search = self._search
+        assert search is not None
+        self.equalities += news
+        found = self.choosing.found(search, self.equalities)
+        if self.watch is not None and found is not None:
+            graph = found.graph
+            self.watch.check_egraph(graph.arrays, graph.terms, search.program, found.saturation)
+        return found
+
+    def _chosen(self, found: Found) -> Optimized:
+        assert self._search is not None
+        return self.choosing.chosen(self._search, found)
 
 
 @dataclass(slots=True)

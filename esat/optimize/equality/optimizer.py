@@ -13,7 +13,7 @@ from esat.egraph.preparation.rule_program import RuleProgram
 from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.saturation.schedule import Budgets
 from esat.extract.decode import decode
-from esat.extract.extraction import SaturatedGraph, extract
+from esat.extract.extraction import Extraction, SaturatedGraph, extract
 from esat.extract.kept_graphs import KeptGraphs
 from esat.extract.prices.cost import CostModel
 from esat.extract.prices.expected_shapes import Expected, hints_of
@@ -92,6 +92,14 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
     return found
 
 
+@record(frozen=True, eq=False)
+class Found:
+    """The e-graph that a search found, and how."""
+
+    graph: SaturatedGraph
+    saturation: SaturationReport
+
+
 @record(frozen=True)
 class Choosing:
     """How a graph is chosen from an e-graph; the attributes are the parameters of :func:`optimize`.
@@ -113,29 +121,35 @@ class Choosing:
         self, search: EqualitySearch, equalities: Sequence[Claim]
     ) -> tuple[FunctionGraph, OptimizationReport] | None:
         """The cheapest graph of what a search finds; None where nothing new is found, see there."""
-        stage, graph = self.stage, self.graph
-        with stage("encode"):
-            terms = encode(graph, equalities)
-            written = encode(graph) if equalities else terms
+        found = self.found(search, equalities)
+        return None if found is None else self.chosen(search, found)
+
+    def found(self, search: EqualitySearch, equalities: Sequence[Claim]) -> Found | None:
+        """What a search finds, of which nothing is known yet; None where nothing is new."""
+        with self.stage("encode"):
+            terms = encode(self.graph, equalities)
         known = search.saturated(terms)
         if known is None:
             return None
-        found, saturation = known
-        found = replace(found, keeps=self.keeps, accuracy=self.accuracy, repeated=self.repeated)
+        graph, saturation = known
+        graph = replace(graph, keeps=self.keeps, accuracy=self.accuracy, repeated=self.repeated)
+        return Found(graph, saturation)
+
+    def chosen(self, search: EqualitySearch, known: Found) -> tuple[FunctionGraph, OptimizationReport]:
+        """The cheapest accurate graph of what was found, and what is to be said of it."""
+        found, saturation = known.graph, known.saturation
         if self.judge is not None and self.accuracy != "ignore":
-            with stage("accuracy"):
+            with self.stage("accuracy"):
                 found = replace(found, verdicts=self.judge(found))
-        with stage("extract"):
-            model = CostModel(self.machine or MachineProfile(), terms.opaque)
-            extraction = extract(found, model, hints_of(terms, self.shapes), self.method)
-            chosen, sizes = extraction.terms()
-        with stage("decode"):
-            result = decode(chosen, graph, sizes)
-        with stage("predict"):
+        result, extraction = self.read(found)
+        with self.stage("encode"):
+            written = encode(self.graph)
+        with self.stage("predict"):
+            model = CostModel(self.machine or MachineProfile(), written.opaque)
             before = predicted_seconds(written, model, hints_of(written, self.shapes))
         report = OptimizationReport(
             "egraph",
-            len(graph),
+            len(self.graph),
             len(result),
             before,
             extraction.seconds,
@@ -149,6 +163,16 @@ class Choosing:
             reasons=RepeatedSearch(search.program, search.budgets, search.check_types, search.told),
         )
         return result, report
+
+    def read(self, found: SaturatedGraph) -> tuple[FunctionGraph, Extraction]:
+        """The cheapest graph of an e-graph: among the accurate ones where there are verdicts on it."""
+        terms = found.terms
+        with self.stage("extract"):
+            model = CostModel(self.machine or MachineProfile(), terms.opaque)
+            extraction = extract(found, model, hints_of(terms, self.shapes), self.method)
+            chosen, sizes = extraction.terms()
+        with self.stage("decode"):
+            return decode(chosen, self.graph, sizes), extraction
 
 
 def _fired(program: RuleProgram, saturation: SaturationReport) -> dict[str, int]:

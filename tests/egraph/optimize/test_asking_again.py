@@ -174,9 +174,7 @@ def test_claims_that_break_an_egraph_off_are_not_used():
     def searched(search, equalities):
         raise SaturationError(f"broken off by {equalities}")
 
-    inquiry = _Inquiry(
-        None, lambda *_: ["new"], ["known"], SimpleNamespace(searched=searched), None, object()
-    )
+    inquiry = _Inquiry(None, lambda *_: ["new"], ["known"], SimpleNamespace(found=searched), None, object())
     found = "graph", SimpleNamespace(extraction=None)
     with pytest.warns(EsatWarning, match="is not used"):
         assert inquiry.asked_again(found) is found
