@@ -35,10 +35,24 @@ def test_assert_says_what_failed():
             assert_(x, x > 0, error=error)
 
 
-def test_assert_is_not_computed_when_compiling():
+def test_assert_fails_at_run_time_alone():
     checked = assert_(np.ones(3), False)
     assert checked.owner.op.family is Family.CONTROL
     assert fold(checked.owner, checked.owner.inputs) is None
+
+
+def test_assert_of_constants_that_holds_is_one():
+    size = assert_(np.array([2]), np.ones(5, bool))
+    (folded,) = fold(size.owner, size.owner.inputs)
+    assert folded.data.tolist() == [2]
+    chosen = esat.ifelse(True, np.ones(3), np.zeros(3))
+    assert fold(chosen.owner, chosen.owner.inputs) is None
+    x = esat.vector("x")
+    sizes = esat.constant(np.full(4, 2))
+    size = assert_(np.array([2]), esat.eq(np.array([2]), sizes), message="sizes differ")[0]
+    function = esat.compile(esat.Graph([x], [x[:2] * esat.arange(size)]))
+    assert "assert" not in {node.op.name for node in function.optimized.toposort()}
+    assert function(np.array([4.0, 5.0, 6.0])).tolist() == [0.0, 5.0]
 
 
 @pytest.mark.parametrize("choice", [True, False])

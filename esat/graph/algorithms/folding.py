@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from esat.errors import EsatError
-from esat.graph.op import Family
+from esat.graph.op import Family, Op
 from esat.graph.types import TensorType
 from esat.graph.variables import Apply, Constant, Variable
 
@@ -42,7 +42,7 @@ def fold(node: Apply, inputs: Sequence[Variable]) -> tuple[Constant, ...] | None
     belongs to run time, with the user's line.
     """
     constants = [variable for variable in inputs if isinstance(variable, Constant)]
-    if len(constants) < len(inputs) or node.op.family in _NEVER:
+    if len(constants) < len(inputs) or (node.op.family in _NEVER and not _is_check(node.op)):
         return None
     if any(not isinstance(variable.type, TensorType) for variable in (*inputs, *node.outputs)):
         return None
@@ -59,6 +59,12 @@ def fold(node: Apply, inputs: Sequence[Variable]) -> tuple[Constant, ...] | None
         Constant(TensorType(output.tensor_type.dtype, shape=np.shape(result)), result, output.name)
         for output, result in zip(node.outputs, results, strict=True)
     )
+
+
+def _is_check(op: Op) -> bool:
+    """Whether an op hands an operand on once it has seen that it may, such as an assertion: that holds or
+    fails for good where it is about constants."""
+    return op.family is Family.CONTROL and op.view_map == {0: (0,)}
 
 
 def _least_bytes(node: Apply, constants: Sequence[Constant]) -> int:
