@@ -27,7 +27,13 @@ from esat.compilation.recorded.content import (
     packed,
     unpacked,
 )
-from esat.compilation.recorded.keys import NotKeyedError, compiler_state, graph_key
+from esat.compilation.recorded.keys import (
+    NotKeyedError,
+    compiler_state,
+    graph_key,
+    numba_before,
+    numba_state,
+)
 from esat.frontend.graph import Graph
 from esat.graph import SharedVariable, TensorType, Variable
 from esat.runtime import Executable
@@ -51,7 +57,7 @@ RECORDS = 4
 COMPILING = 1.0
 """Seconds that several threads could have shared, after which a recorded program, which runs in one, is
 compiled: what that takes with kernels on disk (0.9 s for a formula of three arrays, on a shared server)."""
-_COMPILER = ("numba", "esat.compilation.pipeline", "esat.rules", "esat.classic", "esat.mode")
+_COMPILER = ("esat.compilation.pipeline", "esat.rules", "esat.classic", "esat.mode")
 """What may have been changed before the first compilation if it was imported before that."""
 
 
@@ -104,15 +110,18 @@ def store() -> DiskStore:
 def is_unchanged() -> bool:
     """Whether the compiler is as any process has it that follows its environment.
 
-    What is asked first decides about processes that imported the compiler, or numba, before.
+    What is asked first decides about processes that imported the compiler before.
     """
-    return _began_plain() and (
-        "esat.compilation.pipeline" not in sys.modules or compiler_state() == _plain_state()
-    )
+    if not _began_plain():
+        return False
+    if "esat.compilation.pipeline" in sys.modules:
+        return compiler_state() == _plain_state()
+    return numba_before() in (None, numba_state())
 
 
 @functools.cache
 def _began_plain() -> bool:
+    numba_before()  # which the compiler will import
     return not any(name in sys.modules for name in _COMPILER)
 
 

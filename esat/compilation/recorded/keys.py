@@ -173,6 +173,7 @@ def _process() -> str:
         *_settings(),
         *map(_content, (profile_path(), profile_path().with_suffix(".tuning.json"))),
         _content(Path(".numba_config.yaml")),
+        repr(numba_before()),
     ]
     return digest_of(parts)
 
@@ -213,15 +214,33 @@ def compiler_state() -> tuple[Any, ...]:
 
     It loads the compiler.
     """
-    from numba.core import config
-
     from esat.classic.standard import optdb
-    from esat.codegen.cache.fingerprint import NUMBA_SETTINGS
-    from esat.codegen.threads import granted_threads
     from esat.egraph.preparation.rule_database import RULES
 
-    numba = tuple(repr(getattr(config, name, None)) for name in NUMBA_SETTINGS)
-    return _entries(optdb), tuple(map(id, RULES.files())), numba, granted_threads(None)
+    return _entries(optdb), tuple(map(id, RULES.files())), _numba_settings()
+
+
+@functools.cache
+def numba_before() -> tuple[Any, ...] | None:
+    """What numba was told before anything was compiled; None in processes that had not imported it.
+
+    PyTensor imports it for functions of its own. It is part of keys: such processes have their own records.
+    """
+    return numba_state()
+
+
+def numba_state() -> tuple[Any, ...] | None:
+    """What numba was told that changes programs; None where it is not imported."""
+    return _numba_settings() if "numba" in sys.modules else None
+
+
+def _numba_settings() -> tuple[Any, ...]:
+    from numba.core import config
+
+    from esat.codegen.cache.fingerprint import NUMBA_SETTINGS
+    from esat.codegen.threads import granted_threads
+
+    return (*(repr(getattr(config, name, None)) for name in NUMBA_SETTINGS), granted_threads(None))
 
 
 def _entries(database: Any) -> tuple[Any, ...]:

@@ -42,3 +42,32 @@ def test_a_second_process_searches_and_compiles_nothing(tmp_path):
     assert "esat.egraph.preparation.rule_compiler" in first
     assert misses == 0
     assert not {*NEEDLESS} & {*modules}
+
+
+BESIDE_NUMBA = """
+import sys
+import numba
+import numpy as np
+{change}
+import esat
+
+x = esat.vector("x")
+function = esat.compile(esat.Graph([x], [esat.tanh(x) + 1]))
+assert np.allclose(function(np.ones(3)), np.tanh(1.0) + 1)
+print("esat.compilation.pipeline" in sys.modules)
+"""
+
+
+def test_processes_that_imported_numba_before_have_their_own_programs(tmp_path):
+    environment = {**os.environ, "ESAT_CACHE_DIR": str(tmp_path), "ESAT_EGRAPH_CACHE": "1"}
+    changed = "numba.config.LOOP_VECTORIZE = 0"
+    loaded = [
+        subprocess.run(
+            [sys.executable, "-c", BESIDE_NUMBA.replace("{change}", change)],
+            capture_output=True,
+            check=True,
+            env=environment,
+        ).stdout.strip()
+        for change in ("", "", changed, changed, "")
+    ]
+    assert loaded == [b"True", b"False", b"True", b"False", b"False"]
