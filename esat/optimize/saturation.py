@@ -119,7 +119,7 @@ class _Inquiry:
     def more(self, news: Sequence[Claim]) -> Optimized | None:
         """What is chosen with more claims; None where all they say was known."""
         found = self._found(news)
-        return None if found is None else self._chosen(found)
+        return None if found is None else self.choosing.chosen(found)
 
     def asked_again(self, chosen: Optimized) -> Optimized:
         """What is chosen when local optimizers are asked about what was chosen, until nobody knows more.
@@ -135,7 +135,7 @@ class _Inquiry:
                 following = self._asked(*self.choosing.read(found.graph)) if questions else None
             if found is None:
                 break
-            chosen = self._chosen(found)
+            chosen = self.choosing.chosen(found)
         return chosen
 
     def _asked(self, result: FunctionGraph, extraction: Extraction | None) -> Found | None:
@@ -167,10 +167,6 @@ class _Inquiry:
             graph = found.graph
             self.watch.check_egraph(graph.arrays, graph.terms, search.program, found.saturation)
         return found
-
-    def _chosen(self, found: Found) -> Optimized:
-        assert self._search is not None
-        return self.choosing.chosen(self._search, found)
 
 
 @dataclass(slots=True)

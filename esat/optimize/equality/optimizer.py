@@ -94,10 +94,17 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
 
 @record(frozen=True, eq=False)
 class Found:
-    """The e-graph that a search found, and how."""
+    """The e-graph that a search found, and how.
+
+    Attributes
+    ----------
+    repeated
+        The search, to be done once more.
+    """
 
     graph: SaturatedGraph
     saturation: SaturationReport
+    repeated: RepeatedSearch
 
 
 @record(frozen=True)
@@ -122,7 +129,7 @@ class Choosing:
     ) -> tuple[FunctionGraph, OptimizationReport] | None:
         """The cheapest graph of what a search finds; None where nothing new is found, see there."""
         found = self.found(search, equalities)
-        return None if found is None else self.chosen(search, found)
+        return None if found is None else self.chosen(found)
 
     def found(self, search: EqualitySearch, equalities: Sequence[Claim]) -> Found | None:
         """What a search finds, of which nothing is known yet; None where nothing is new."""
@@ -133,11 +140,12 @@ class Choosing:
             return None
         graph, saturation = known
         graph = replace(graph, keeps=self.keeps, accuracy=self.accuracy, repeated=self.repeated)
-        return Found(graph, saturation)
+        repeated = RepeatedSearch(search.program, search.budgets, search.check_types, search.told)
+        return Found(graph, saturation, repeated)
 
-    def chosen(self, search: EqualitySearch, known: Found) -> tuple[FunctionGraph, OptimizationReport]:
+    def chosen(self, known: Found) -> tuple[FunctionGraph, OptimizationReport]:
         """The cheapest accurate graph of what was found, and what is to be said of it."""
-        found, saturation = known.graph, known.saturation
+        found, saturation, program = known.graph, known.saturation, known.repeated.program
         if self.judge is not None and self.accuracy != "ignore":
             with self.stage("accuracy"):
                 found = replace(found, verdicts=self.judge(found))
@@ -153,14 +161,14 @@ class Choosing:
             len(result),
             before,
             extraction.seconds,
-            _fired(search.program, saturation),
+            _fired(program, saturation),
             found.arrays.node_count,
             found.arrays.class_count,
             saturation.stop_reason,
             saturation,
             extraction,
-            search.program.report_names,
-            reasons=RepeatedSearch(search.program, search.budgets, search.check_types, search.told),
+            program.report_names,
+            reasons=known.repeated,
         )
         return result, report
 

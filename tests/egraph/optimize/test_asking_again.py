@@ -179,3 +179,26 @@ def test_claims_that_break_an_egraph_off_are_not_used():
     with pytest.warns(EsatWarning, match="is not used"):
         assert inquiry.asked_again(found) is found
     assert inquiry.equalities == ["known"]
+
+
+def test_what_was_found_before_a_question_that_fails_is_judged_and_chosen():
+    answers = [SimpleNamespace(graph="e-graph")]
+
+    def found(search, equalities):
+        if not answers:
+            raise SaturationError("broken off")
+        return answers.pop()
+
+    asked = []
+    report = SimpleNamespace(extraction=None)
+    choosing = SimpleNamespace(
+        found=found,
+        read=lambda graph: (f"cheapest of {graph}", None),
+        chosen=lambda known: (f"accurate of {known.graph}", report),
+    )
+    inquiry = _Inquiry(None, lambda graph: asked.append(graph) or ["new"], [], choosing, None, object())
+    with pytest.warns(EsatWarning, match="is not used"):
+        result, _ = inquiry.asked_again(("first", report))
+    assert result == "accurate of e-graph"
+    assert asked == ["first", "cheapest of e-graph", "accurate of e-graph"]
+    assert inquiry.equalities == ["new"]
