@@ -42,7 +42,7 @@ from esat.extract.verdicts import Accuracy
 from esat.graph import FunctionGraph, Variable
 from esat.ops.control import IfElse
 from esat.optimize.alternatives import alternatives
-from esat.optimize.equality.optimizer import Choosing, Found
+from esat.optimize.equality.optimizer import Choosing, FoundGraph
 from esat.optimize.equality.report import OptimizationReport, Stage, untimed
 from esat.optimize.equality.search import EqualitySearch
 from esat.optimize.plan import (
@@ -138,7 +138,7 @@ class _Inquiry:
             chosen = self.choosing.chosen(found)
         return chosen
 
-    def _asked(self, result: FunctionGraph, extraction: Extraction | None) -> Found | None:
+    def _asked(self, result: FunctionGraph, extraction: Extraction | None) -> FoundGraph | None:
         """What is found with what local optimizers say of a graph, or of what else could have been chosen."""
         found = self._after(self.claims(result))
         if found is None and extraction is not None:
@@ -147,7 +147,7 @@ class _Inquiry:
             found = None if others is None else self._after(self.claims(others.graph, others.classes))
         return found
 
-    def _after(self, news: Sequence[Claim]) -> Found | None:
+    def _after(self, news: Sequence[Claim]) -> FoundGraph | None:
         try:
             return self._found(news) if news else None
         except (RuleError, SaturationError) as error:
@@ -158,7 +158,7 @@ class _Inquiry:
             warnings.warn(reason, EsatWarning, stacklevel=2)
             return None
 
-    def _found(self, news: Sequence[Claim]) -> Found | None:
+    def _found(self, news: Sequence[Claim]) -> FoundGraph | None:
         search = self._search
         assert search is not None
         self.equalities += news

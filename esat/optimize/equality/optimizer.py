@@ -93,7 +93,7 @@ def optimize(  # noqa: PLR0913 (all but three are options with defaults, by name
 
 
 @record(frozen=True, eq=False)
-class Found:
+class FoundGraph:
     """The e-graph that a search found, and how.
 
     Attributes
@@ -131,7 +131,7 @@ class Choosing:
         found = self.found(search, equalities)
         return None if found is None else self.chosen(found)
 
-    def found(self, search: EqualitySearch, equalities: Sequence[Claim]) -> Found | None:
+    def found(self, search: EqualitySearch, equalities: Sequence[Claim]) -> FoundGraph | None:
         """What a search finds, of which nothing is known yet; None where nothing is new."""
         with self.stage("encode"):
             terms = encode(self.graph, equalities)
@@ -141,9 +141,9 @@ class Choosing:
         graph, saturation = known
         graph = replace(graph, keeps=self.keeps, accuracy=self.accuracy, repeated=self.repeated)
         repeated = RepeatedSearch(search.program, search.budgets, search.check_types, search.told)
-        return Found(graph, saturation, repeated)
+        return FoundGraph(graph, saturation, repeated)
 
-    def chosen(self, known: Found) -> tuple[FunctionGraph, OptimizationReport]:
+    def chosen(self, known: FoundGraph) -> tuple[FunctionGraph, OptimizationReport]:
         """The cheapest accurate graph of what was found, and what is to be said of it."""
         found, saturation, program = known.graph, known.saturation, known.repeated.program
         if self.judge is not None and self.accuracy != "ignore":
