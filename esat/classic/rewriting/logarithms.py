@@ -8,7 +8,7 @@ import numpy as np
 
 from esat.classic.optimizers.local import Transformed, local_optimizer
 from esat.classic.rewriting.indices.parts import fitting, used_once
-from esat.egraph.analyses.known import LOGARITHMS, is_exponential, is_view
+from esat.egraph.analyses.known import LOGARITHMS, has_fact, is_exponential, is_view
 from esat.egraph.analyses.uniform import value_of
 from esat.graph import Apply, Family, Variable
 from esat.graph.constants import constant
@@ -108,12 +108,15 @@ def _inwards(variable: Variable) -> Variable | None:
 
 
 def _views(variable: Variable, depth: int) -> Iterator[Variable]:
-    """The indices of exponentials that a Variable is computed from, element by element."""
+    """The indices of exponentials that a Variable is computed from, element by element.
+
+    Such a number may be negative, as ``-a / exp(b)`` is, and has no logarithm then.
+    """
     node = variable.owner
     if node is None or depth == 0:
         return
     if _is_index(node):
-        if is_exponential(variable):
+        if is_exponential(variable) and has_fact(variable, "nonnegative"):
             yield variable
     elif _is_looked_through(node):
         for operand in node.inputs:

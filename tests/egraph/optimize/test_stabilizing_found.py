@@ -96,6 +96,18 @@ def test_log_of_probabilities_behind_views(mode):
         np.testing.assert_allclose(one, right, rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.parametrize("mode", ["fast_run", "o3", "greedy"])
+def test_log_of_exponentials_of_negative_numbers_behind_views(mode):
+    """A quotient by an exponential may be negative, and is no exponential of its logarithm."""
+    a, s, y = esat.dvector("a"), esat.dscalar("s"), esat.dvector("y")
+    ratio = y / esat.exp(-a / esat.exp(s))[[1, 0, 2]]
+    graph = esat.Graph([a, s, y], [esat.log(ratio), ratio ** esat.exp(s)])
+    values = np.array([1.0, -2.0, 0.5]), 0.3, np.array([1.0, 2.0, 3.0])
+    expected = values[2] / np.exp(-values[0] / np.exp(0.3))[[1, 0, 2]]
+    found = esat.compile(graph, mode)(*values)
+    np.testing.assert_allclose(found, [np.log(expected), expected ** np.exp(0.3)], rtol=1e-13)
+
+
 @classic.local_optimizer([esat.erf])
 def erf_of_tan(node):
     """erf(tan(x)) -> x, which is not so: whether it was asked shows."""
