@@ -15,13 +15,16 @@ from esat.graph import FunctionGraph
 from esat.ops.accumulate import AccumulateProduct
 from esat.ops.annotations.gradients import WithGradient
 from esat.ops.control import AFTER
+from esat.ops.linalg.bands import TRIDIAGONAL_FACTORS, BandedSolve, TridiagonalFactorsSolve
 from esat.ops.linalg.factor import CHOLESKY_PULLBACK
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
 from esat.ops.linalg.inverse import COFACTORS, TriangularInverse
 from esat.ops.linalg.normal import NORMAL_PRODUCT
 from esat.ops.linalg.packed_factors import PACKED_LU, PackedSolve
+from esat.ops.linalg.pivoted import PivotedQR
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
+from esat.ops.linalg.schur import SCHUR, SYLVESTER, TRIANGULAR_SYLVESTER, GeneralizedSchur
 from esat.ops.linalg.solve import SemidefiniteSolve
 from esat.ops.linalg.structured import STRUCTURED_PRODUCTS
 from esat.ops.linalg.whitening import WHITEN
@@ -303,6 +306,42 @@ LIBRARY = {
     "exchanges of rows": (
         lambda a, b: ORDER_OF_PIVOTS(PIVOTS_OF_ORDER(esat.argsort(esat.sum(a, axis=1)))),
         lambda a, b: np.argsort(a.sum(axis=1)),
+    ),
+    "schur": (
+        lambda a, b: esat.abs(SCHUR(a)[0]),
+        lambda a, b: np.abs(scipy.linalg.schur(a)[0]) if a.size else a,
+    ),
+    "two Schur forms": (
+        lambda a, b: esat.abs(GeneralizedSchur(True, "lhp")(a, a @ a.T)[2]),
+        lambda a, b: np.abs(scipy.linalg.ordqz(a, a @ a.T, "lhp", "complex")[2]) if a.size else np.zeros(0),
+    ),
+    "solve_sylvester": (
+        lambda a, b: SYLVESTER(a @ a.T, a @ a.T + esat.eye(a.shape[0]), a),
+        lambda a, b: scipy.linalg.solve_sylvester(a @ a.T, a @ a.T + np.eye(len(a)), a) if a.size else a,
+    ),
+    "sylvester of triangles": (
+        lambda a, b: TRIANGULAR_SYLVESTER(esat.triu(a @ a.T), esat.triu(a @ a.T) + esat.eye(a.shape[0]), a),
+        lambda a, b: (
+            scipy.linalg.solve_sylvester(np.triu(a @ a.T), np.triu(a @ a.T) + np.eye(len(a)), a)
+            if a.size
+            else a
+        ),
+    ),
+    "solve_banded": (
+        lambda a, b: BandedSolve(0, 1)(esat.stack([a[:1].sum(0), a[:1].sum(0) + 9.0]), b),
+        lambda a, b: np.linalg.solve(np.diag(a[:1].sum(0) + 9.0) + np.diag(a[:1].sum(0)[1:], 1), b),
+    ),
+    "tridiagonal factors": (
+        lambda a, b: TridiagonalFactorsSolve()(
+            TRIDIAGONAL_FACTORS(esat.stack([a[:1].sum(0), a[:1].sum(0) + 9.0, a[:1].sum(0)])), b
+        ),
+        lambda a, b: np.linalg.solve(
+            np.diag(a[:1].sum(0) + 9.0) + np.diag(a[:1].sum(0)[1:], 1) + np.diag(a[:1].sum(0)[:-1], -1), b
+        ),
+    ),
+    "pivoted qr": (
+        lambda a, b: esat.abs(PivotedQR()(a)[1]),
+        lambda a, b: np.abs(scipy.linalg.qr(a, pivoting=True)[1]) if a.size else a,
     ),
     "sqrtm": (
         lambda a, b: SCIPYS["scipy.linalg.sqrtm"](a @ a.T + esat.eye(a.shape[0])),

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from esat.frontend.arrays.shaping import matrix_transpose
+from esat.graph.registry import op_named
 from esat.graph.variables import Variable
+from esat.ops.linalg.factor import Cholesky
 from esat.ops.linalg.general import EIG, EIGVALS
+from esat.ops.linalg.solve import SolveTriangular
 from esat.ops.linalg.spectral import Eigenvalues, Eigenvectors, Triangle
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
@@ -62,3 +66,12 @@ def eigvalsh(a: Any, UPLO: Triangle = "L") -> Variable:  # noqa: N803
     gradients see :func:`eigh`."""
     result: Variable = Eigenvalues(UPLO)(a)
     return result
+
+
+def reduced(a: Any, b: Any) -> tuple[Variable, Variable]:
+    """A Hermitian matrix with the eigenvalues of the problem ``a @ v = w * b @ v``, of Hermitian matrices of
+    which the second is positive definite, and the lower factor of ``b``."""
+    factor: Variable = Cholesky()(b)
+    solve = SolveTriangular(lower=True)
+    half: Variable = solve(factor, a)
+    return solve(factor, op_named("conj")(matrix_transpose(half))), factor

@@ -396,7 +396,7 @@ def multi_dot(arrays: Sequence[Any]) -> Variable:
     return result
 
 
-def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Variable, Variable, Variable, Variable]:
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Variable, Variable, Variable, Variable]:
     """The least-squares solution of smallest norm of ``a @ x = b``, by the pseudo-inverse.
 
     Parameters
@@ -407,7 +407,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Variable, Variabl
         ``(m,)`` or ``(m, k)``.
     rcond
         Singular values up to this fraction of the largest are taken for zero; by default, as in NumPy,
-        the rounding error times the larger size.
+        the rounding error times the larger size. Below 0 it is the rounding error.
 
     Returns
     -------
@@ -420,7 +420,12 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Variable, Variabl
         reason = "takes one matrix, and right sides as a vector or in the columns of a matrix"
         raise MatrixShapeError(describe("lstsq", [matrix.type, sides.type], reason))
     matrix, sides = inexact_operands("lstsq", [matrix, sides])
-    inverse = PseudoInverse(None if rcond is None else float(rcond), by_size=rcond is None)(matrix)
+    rounding = float(np.finfo(matrix.tensor_type.numpy_dtype).eps)
+    if isinstance(rcond, Variable):
+        rcond = op_named("switch")(op_named("lt")(rcond, 0), rounding, rcond)
+    elif rcond is not None and rcond < 0:
+        rcond = rounding
+    inverse = pinv(matrix, rtol=None) if rcond is None else pinv(matrix, rcond)
     solution = matmul(inverse, sides)
     values = svdvals(matrix)
     rows, columns = size_of(matrix, 0), size_of(matrix, 1)

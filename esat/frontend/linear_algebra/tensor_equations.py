@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,17 +13,27 @@ from esat.frontend.linear_algebra.linalg_functions import inv, solve
 from esat.graph.op import as_variable
 from esat.graph.variables import Variable
 from esat.ops.arrays.dimshuffle import dimshuffle
+from esat.ops.arrays.shape import known_size, sizes_of
 from esat.ops.arrays.view import reshape
 from esat.ops.inference.axes import normalize_axes
 
 __all__ = ["tensorinv", "tensorsolve"]
 
 
-def _known(name: str, variable: Variable) -> tuple[int, ...]:
-    shape = variable.tensor_type.shape
-    if None in shape:
-        raise MatrixShapeError(describe(name, [variable.type], "takes an array of known sizes"))
-    return tuple(int(size) for size in shape if size is not None)
+def _known(sizes: Sequence[Variable]) -> list[Any]:
+    """Sizes as numbers, where they are known."""
+    return [size if (number := known_size(size)) is None else number for size in sizes]
+
+
+def _count(sizes: Sequence[Any]) -> Any:
+    """The number of elements, as a number where it is known."""
+    return functools.reduce(operator.mul, sizes, 1)
+
+
+def _check_counts(name: str, operands: Sequence[Variable], reason: str, *counts: Any) -> None:
+    """Sizes that are not known are compared at run time, by what is reshaped."""
+    if len({count for count in counts if isinstance(count, int)}) > 1:
+        raise MatrixShapeError(describe(name, [one.type for one in operands], reason))
 
 
 def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Variable:
@@ -31,7 +42,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Variable:
     Parameters
     ----------
     a
-        Of shape ``b.shape + x.shape``, known, with as many elements in either part.
+        Of shape ``b.shape + x.shape``, with as many elements in either part.
     b
         Of any shape.
     axes
@@ -40,7 +51,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Variable:
     Raises
     ------
     ShapeError
-        When the parts have not as many elements, or a size is not known.
+        When the parts have not as many elements, at run time where sizes are not known.
     LinearAlgebraError
         At run time, when ``a`` is singular.
     """
@@ -49,12 +60,11 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Variable:
         rank = matrix.tensor_type.ndim
         last = normalize_axes("tensorsolve", tuple(axes), rank)
         matrix = dimshuffle(matrix, (*(axis for axis in range(rank) if axis not in last), *last))
-    shape = _known("tensorsolve", matrix)
-    wanted = shape[right.tensor_type.ndim :]
-    count = math.prod(wanted)
-    if math.prod(shape) != count * count:
-        reason = "the axes of b and those of the solution have not as many elements"
-        raise MatrixShapeError(describe("tensorsolve", [matrix.type, right.type], reason))
+    sizes = _known(sizes_of(matrix))
+    own, wanted = sizes[: right.tensor_type.ndim], sizes[right.tensor_type.ndim :]
+    count = _count(wanted)
+    reason = "the axes of b and those of the solution have not as many elements"
+    _check_counts("tensorsolve", [matrix, right], reason, _count(own), count)
     return reshape(solve(reshape(matrix, (count, count)), ravel(right)), wanted)
 
 
@@ -64,7 +74,7 @@ def tensorinv(a: Any, ind: int = 2) -> Variable:
     Raises
     ------
     ShapeError
-        When the two groups of axes have not as many elements, or a size is not known.
+        When the two groups of axes have not as many elements, at run time where sizes are not known.
     ParameterError
         When ``ind`` is not positive.
     LinearAlgebraError
@@ -75,10 +85,9 @@ def tensorinv(a: Any, ind: int = 2) -> Variable:
         raise MatrixShapeError(describe("tensorinv", [matrix.type], "takes an array of one axis or more"))
     if ind <= 0:
         raise ParameterError(describe("tensorinv", [f"ind={ind!r}"], "ind is positive"))
-    shape = _known("tensorinv", matrix)
-    first, last = shape[:ind], shape[ind:]
-    if math.prod(first) != math.prod(last):
-        reason = "the first and the last axes have not as many elements"
-        raise MatrixShapeError(describe("tensorinv", [matrix.type], reason))
-    count = math.prod(first)
+    sizes = _known(sizes_of(matrix))
+    first, last = sizes[:ind], sizes[ind:]
+    count = _count(first)
+    reason = "the first and the last axes have not as many elements"
+    _check_counts("tensorinv", [matrix], reason, count, _count(last))
     return reshape(inv(reshape(matrix, (count, count))), (*last, *first))

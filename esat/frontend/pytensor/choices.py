@@ -72,7 +72,8 @@ class Switches:
         build
             Gives its results for operands.
         """
-        if len(step.node.outputs) != 1 or "float" not in step.dtype:
+        result = step.node.outputs[0].type
+        if len(step.node.outputs) != 1 or "float" not in getattr(result, "dtype", ""):
             return build(step.operands)
         elementwise = type(step.op).__name__ == "Elemwise"
         name = type(step.op.scalar_op if elementwise else step.op).__name__

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from esat.frontend.arrays.creation import tril, triu
-from esat.frontend.arrays.shaping import matrix_transpose
+from esat.frontend.arrays.shaping import broadcast_arrays, matrix_transpose
 from esat.frontend.elements import reductions
 from esat.frontend.elements.searching import where
 from esat.frontend.linear_algebra import eigenvalues
 from esat.frontend.linear_algebra import linalg_functions as linalg
 from esat.frontend.linear_algebra.linear import batched_dot, dot, kron, outer
-from esat.frontend.linear_algebra.tensor_equations import tensorinv
+from esat.frontend.linear_algebra.tensor_equations import tensorinv, tensorsolve
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
@@ -22,11 +22,15 @@ from esat.graph.variables import Variable
 from esat.ops.arrays.creation import alloc, arange
 from esat.ops.arrays.diagonal import diagonal
 from esat.ops.arrays.join import join
-from esat.ops.arrays.shape import known_size, size_of
+from esat.ops.arrays.shape import known_size, size_of, sizes_of
 from esat.ops.arrays.sorting import argsort
 from esat.ops.arrays.view import expand_dims, squeeze
 from esat.ops.cast import cast
+from esat.ops.linalg.bands import TRIDIAGONAL_FACTORS, BandedSolve, TridiagonalFactorsSolve
+from esat.ops.linalg.factor import QR, QRMode
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
+from esat.ops.linalg.pivoted import PivotedQR
+from esat.ops.linalg.schur import SYLVESTER, TRIANGULAR_SYLVESTER, GeneralizedSchur, Schur
 
 # ---- products
 
@@ -82,13 +86,16 @@ def _permutation(step: PyTensorStep) -> Variable:
     return order if step.op.inverse else argsort(order)
 
 
-def _qr(step: PyTensorStep) -> Any:
-    mode = step.op.mode
-    if step.op.pivoting or mode not in ("full", "economic", "r"):
-        raise NoRuleError("pivoting" if step.op.pivoting else f"mode {mode!r}")
-    if mode == "r":
-        return _as_high(step.first, linalg.qr(step.first, mode="r"))
-    return linalg.qr(step.first, mode="complete" if mode == "full" else "reduced")
+_QR_MODES: dict[str, QRMode] = {"full": "complete", "economic": "reduced", "r": "r"}
+
+
+def _qr(step: PyTensorStep) -> list[Variable]:
+    mode = _QR_MODES.get(step.op.mode)
+    if mode is None:
+        raise NoRuleError(f"mode {step.op.mode!r}")
+    found = PivotedQR(mode)(step.first) if step.op.pivoting else QR(mode)(step.first)
+    parts = [found] if isinstance(found, Variable) else list(found)
+    return [_as_high(step.first, parts[0]), *parts[1:]] if mode == "r" else parts
 
 
 def _as_high(matrix: Variable, triangle: Variable) -> Variable:
@@ -106,24 +113,35 @@ def _svd(step: PyTensorStep) -> Any:
     return linalg.svd(step.first, full_matrices=step.op.full_matrices, compute_uv=step.op.compute_uv)
 
 
-def _triangle(step: PyTensorStep) -> Literal["L", "U"]:
-    if len(step.operands) != 1:
-        raise NoRuleError("a generalized problem")
-    return "L" if getattr(step.op, "lower", True) else "U"
+def _schur(step: PyTensorStep) -> list[Variable]:
+    return list(Schur(step.op.output == "complex", step.op.sort)(step.first))
+
+
+def _two_schur_forms(step: PyTensorStep) -> list[Variable]:
+    left, right, *values, first, second = GeneralizedSchur(step.op.complex_output, step.op.sort)(
+        *step.operands
+    )
+    return [left, right, *(values if step.op.return_eigenvalues else []), first, second]
+
+
+def _reduced(step: PyTensorStep) -> tuple[Variable, Variable]:
+    """A problem of two matrices as one of one."""
+    wholes = (_both_triangles(one, step.op.lower, one.tensor_type.kind == "c") for one in step.operands)
+    return eigenvalues.reduced(*wholes)
 
 
 def _eigh(step: PyTensorStep) -> list[Variable]:
-    return list(eigenvalues.eigh(step.first, _triangle(step)))
+    if len(step.operands) == 1:
+        return list(eigenvalues.eigh(step.first, "L" if step.op.lower else "U"))
+    matrix, factor = _reduced(step)
+    values, vectors = eigenvalues.eigh(matrix)
+    return [values, linalg.solve_triangular(factor, vectors, trans="C", lower=True)]
 
 
 def _eigvalsh(step: PyTensorStep) -> Variable:
-    return eigenvalues.eigvalsh(step.first, _triangle(step))
-
-
-def _block_diagonal(step: PyTensorStep) -> Variable:
-    if any(one.tensor_type.ndim != 2 for one in step.operands):
-        raise NoRuleError("blocks in batches")
-    return linalg.block_diag(*step.operands)
+    if len(step.operands) == 1:
+        return eigenvalues.eigvalsh(step.first, "L" if step.op.lower else "U")
+    return eigenvalues.eigvalsh(_reduced(step)[0])
 
 
 # ---- systems
@@ -148,7 +166,9 @@ def _solve(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
     if kind in ("upper triangular", "lower triangular"):
         return linalg.solve_triangular(matrix, sides, lower=kind.startswith("lower"))
     if kind == "tridiagonal":  # what stands elsewhere is not read
-        return linalg.solve(tril(triu(matrix, -1), 1), sides)
+        bands = _bands(*(diagonal(matrix, place, -2, -1) for place in (-1, 0, 1)))
+        solution: Variable = BandedSolve()(bands, sides)
+        return solution
     if kind in ("gen", "banded"):
         return linalg.solve(matrix, sides)
     if kind not in ("sym", "her", "pos"):
@@ -157,7 +177,7 @@ def _solve(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
     conjugated = kind != "sym" and matrix.tensor_type.kind == "c"
     whole = _both_triangles(matrix, lower, conjugated)
     if kind == "pos":
-        return linalg.cho_solve((linalg.cholesky(whole), True), sides)
+        return linalg.cho_solve((linalg.cholesky(whole, on_error="nan"), True), sides)
     return linalg.solve(whole, sides)
 
 
@@ -179,8 +199,63 @@ def _cholesky_solve(step: PyTensorStep, factor: Variable, sides: Variable) -> Va
     return linalg.cho_solve((factor, step.op.lower), sides)
 
 
+def _as_rows(vectors: Sequence[Variable], size: Variable, in_front: Sequence[bool]) -> Variable:
+    """Vectors one below the other, with zeros in front or at the end up to a size."""
+    rows = []
+    for vector, flag in zip(vectors, in_front, strict=True):
+        *batch, own = sizes_of(vector)
+        zeros = alloc(constant(0, vector.tensor_type.dtype), *batch, op_named("sub")(size, own))
+        parts = [zeros, vector] if flag else [vector, zeros]
+        rows.append(expand_dims(join(parts, vector.tensor_type.ndim - 1), -2))
+    rows = list(broadcast_arrays(*rows))
+    return join(rows, rows[0].tensor_type.ndim - 2)
+
+
+def _bands(lower: Variable, main: Variable, upper: Variable) -> Variable:
+    """Diagonals of a tridiagonal matrix as they stand over its columns."""
+    return _as_rows([upper, main, lower], size_of(main, main.tensor_type.ndim - 1), (True, False, False))
+
+
+def _tridiagonal_factors(step: PyTensorStep) -> list[Variable]:
+    dtype = step.dtype
+    factors: Variable = TRIDIAGONAL_FACTORS(_bands(*(cast(one, dtype) for one in step.operands)))
+    size = size_of(factors, factors.tensor_type.ndim - 1)
+    missing = (1, 0, 1, 2, 0)  # how many fewer elements than equations LAPACK's vectors have
+    sizes = [op_named("maximum")(op_named("sub")(size, less), 0) for less in missing]
+    *vectors, pivots = (factors[..., row, :count] for row, count in enumerate(sizes))
+    return [*vectors, cast(op_named("real")(pivots), "int32")]
+
+
+def _tridiagonal_factors_solve(step: PyTensorStep, vectors: Sequence[Variable], sides: Variable) -> Variable:
+    size = size_of(vectors[1], vectors[1].tensor_type.ndim - 1)
+    factors = _as_rows([cast(one, step.dtype) for one in vectors], size, (False,) * 5)
+    found: Variable = TridiagonalFactorsSolve(step.op.transposed)(factors, sides)
+    return found
+
+
+def _tridiagonal_system(step: PyTensorStep) -> Variable:
+    """The system of tridiagonal factors, its right side a vector or a matrix."""
+    *vectors, sides = step.operands
+    if step.op.b_ndim == 1:
+        return squeeze(_tridiagonal_factors_solve(step, vectors, expand_dims(sides, -1)), -1)
+    return _tridiagonal_factors_solve(step, vectors, sides)
+
+
+def _sylvester(step: PyTensorStep) -> Variable:
+    solution: Variable = SYLVESTER(*step.operands)
+    return solution
+
+
+def _sylvester_of_forms(step: PyTensorStep) -> Variable:
+    solution: Variable = TRIANGULAR_SYLVESTER(*step.operands)
+    return solution
+
+
+def _least_squares(step: PyTensorStep) -> list[Variable]:
+    return list(linalg.lstsq(*step.operands))
+
+
 MATRIX_RULES: dict[str, Rule] = {
-    "BlockDiagonal": _block_diagonal,
     "Cholesky": _cholesky,
     "CholeskySolve": _by_columns(_cholesky_solve),
     "Det": lambda step: linalg.det(step.first),
@@ -190,14 +265,20 @@ MATRIX_RULES: dict[str, Rule] = {
     "Expm": lambda step: linalg.expm(step.first),
     "LU": _lu,
     "LUFactor": _packed,
+    "LUFactorTridiagonal": _tridiagonal_factors,
     "MatrixInverse": lambda step: linalg.inv(step.first),
     "MatrixPinv": lambda step: linalg.pinv(step.first, hermitian=step.op.hermitian),
     "PivotToPermutations": _permutation,
     "QR": _qr,
+    "QZ": _two_schur_forms,
     "SLogDet": lambda step: list(linalg.slogdet(step.first)),
     "SVD": _svd,
+    "Schur": _schur,
     "Solve": _by_columns(_solve),
+    "SolveLUFactorTridiagonal": _tridiagonal_system,
+    "SolveSylvester": _sylvester,
     "SolveTriangular": _by_columns(_solve_triangular),
+    "TRSYL": _sylvester_of_forms,
 }
 """Rules that hold of batches of matrices as well."""
 
@@ -210,6 +291,9 @@ RULES: dict[str, Rule] = {
     "Gemm": _gemm,
     "Gemv": _gemv,
     "Ger": _ger,
+    "BlockDiagonal": lambda step: linalg.block_diag(*step.operands),
+    "Lstsq": _least_squares,
     "TensorInv": lambda step: tensorinv(step.first, step.op.ind),
+    "TensorSolve": lambda step: tensorsolve(step.operands[0], step.operands[1], step.op.axes),
     "KroneckerProduct": lambda step: kron(*step.operands),
 }

@@ -9,18 +9,23 @@ import numpy as np
 
 from esat.errors import CallError, describe
 from esat.frontend.arrays.creation import tril
-from esat.frontend.arrays.shaping import concatenate, matrix_transpose
-from esat.frontend.elements.reductions import argmax
+from esat.frontend.arrays.shaping import concatenate, expand_dims, matrix_transpose, squeeze
+from esat.frontend.elements.reductions import argmax, count_nonzero
 from esat.frontend.linear_algebra import linalg_functions as own
-from esat.frontend.linear_algebra.eigenvalues import eigh, eigvalsh
+from esat.frontend.linear_algebra.eigenvalues import eigh, eigvals, eigvalsh, reduced
 from esat.frontend.linear_algebra.linear import kron
+from esat.graph.calls.arguments import elements_of
 from esat.graph.calls.callers import user_line
 from esat.graph.op import as_variable
 from esat.graph.registry import op_named
 from esat.graph.variables import Variable
 from esat.ops.arrays.sorting import argsort
 from esat.ops.cast import cast
+from esat.ops.linalg.bands import BandedSolve
+from esat.ops.linalg.factor import QRMode
 from esat.ops.linalg.functions import LOGARITHM, ORDER_OF_PIVOTS, PIVOTS_OF_ORDER, SQUARE_ROOT
+from esat.ops.linalg.pivoted import PivotedQR
+from esat.ops.linalg.schur import SYLVESTER, Schur
 
 
 def cholesky(a: Any, lower: bool = False) -> Variable:
@@ -33,36 +38,30 @@ def cho_factor(a: Any, lower: bool = False) -> tuple[Variable, bool]:
     return cholesky(a, lower), bool(lower)
 
 
-def qr(a: Any, mode: str = "full") -> Any:
-    """``(Q, R)`` of a matrix, all columns of Q by default."""
+def qr(a: Any, mode: str = "full", pivoting: bool = False) -> Any:
+    """``(Q, R)`` of a matrix, all columns of Q by default; with ``pivoting`` an order of the columns too."""
     if mode == "r":
-        return (own.qr(a, "complete")[1],)
+        whole = tuple(PivotedQR("complete")(a)) if pivoting else own.qr(a, "complete")
+        return tuple(whole[1:])
     if mode not in ("full", "economic"):
         reason = f'mode={mode!r} is not known here; "full", "economic" and "r" are'
         raise CallError(describe("scipy.linalg.qr", [as_variable(a).type], reason, user_line()))
-    return tuple(own.qr(a, "complete" if mode == "full" else "reduced"))
+    kind: QRMode = "complete" if mode == "full" else "reduced"
+    return tuple(PivotedQR(kind)(a)) if pivoting else tuple(own.qr(a, kind))
 
 
 def _eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False) -> Any:
     if b is None:
         return _eigvalsh(a, None, lower) if eigvals_only else tuple(eigh(a, "L" if lower else "U"))
-    reduced, factor = _reduced(a, b)
+    matrix, factor = reduced(a, b)
     if eigvals_only:
-        return eigvalsh(reduced)
-    values, vectors = eigh(reduced)
+        return eigvalsh(matrix)
+    values, vectors = eigh(matrix)
     return values, own.solve_triangular(factor, vectors, trans="C", lower=True)
 
 
 def _eigvalsh(a: Any, b: Any = None, lower: bool = True) -> Variable:
-    return eigvalsh(a, "L" if lower else "U") if b is None else eigvalsh(_reduced(a, b)[0])
-
-
-def _reduced(a: Any, b: Any) -> tuple[Variable, Variable]:
-    """A symmetric matrix with the eigenvalues of a problem of two, and the factor of the second."""
-    factor = own.cholesky(b)
-    half = own.solve_triangular(factor, a, lower=True)
-    conjugate = op_named("conj")(matrix_transpose(half))
-    return own.solve_triangular(factor, conjugate, lower=True), factor
+    return eigvalsh(a, "L" if lower else "U") if b is None else eigvalsh(reduced(a, b)[0])
 
 
 def pinv(a: Any, rtol: Any = None) -> Variable:
@@ -86,6 +85,45 @@ def logm(A: Any) -> Variable:  # noqa: N803
     complex."""
     result: Variable = LOGARITHM(A)
     return result
+
+
+def schur(a: Any, output: str = "real", sort: str | None = None) -> tuple[Any, ...]:
+    """``t, z`` with ``a = z @ t @ z^H``, as ``scipy.linalg.schur``; NaN where there is no such form.
+    With ``sort`` also how many eigenvalues come first."""
+    form, vectors = Schur(output in ("complex", "c"), sort)(a)
+    if sort is None:
+        return form, vectors
+    return form, vectors, _first(form, sort)
+
+
+def _first(form: Variable, sort: str) -> Variable:
+    """How many eigenvalues of a Schur form come first."""
+    values = eigvals(form)
+    real, size = op_named("real")(values), op_named("abs")(values)
+    chosen = {"lhp": real < 0, "rhp": real >= 0, "iuc": size <= 1, "ouc": size > 1}[sort]
+    return count_nonzero(chosen, -1)
+
+
+def solve_sylvester(a: Any, b: Any, q: Any) -> Variable:
+    """``x`` with ``a @ x + x @ b = q``."""
+    result: Variable = SYLVESTER(a, b, q)
+    return result
+
+
+def solve_continuous_lyapunov(a: Any, q: Any) -> Variable:
+    """``x`` with ``a @ x + x @ a^H = q``."""
+    return solve_sylvester(a, op_named("conj")(matrix_transpose(as_variable(a))), q)
+
+
+def solve_banded(l_and_u: Any, ab: Any, b: Any) -> Variable:
+    """``x`` with ``a @ x = b``, of the diagonals of ``a``: so many below and above the main one, the
+    uppermost in the first row of ``ab``. Raises LinearAlgebraError where ``a`` is singular."""
+    lower, upper = (int(one) for one in elements_of("solve_banded", "l_and_u", l_and_u))
+    sides, op = as_variable(b), BandedSolve(lower, upper)
+    if sides.tensor_type.ndim != 1:
+        result: Variable = op(ab, sides)
+        return result
+    return squeeze(op(ab, expand_dims(sides, 1)), 1)
 
 
 def solve_discrete_lyapunov(a: Any, q: Any) -> Variable:
@@ -165,6 +203,7 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "cholesky": cholesky, "cho_factor": cho_factor, "qr": qr, "eigh": _eigh, "eigvalsh": _eigvalsh,
     "pinv": pinv, "sqrtm": sqrtm, "logm": logm, "toeplitz": toeplitz, "hankel": hankel,
     "circulant": circulant, "lu_factor": lu_factor, "lu_solve": lu_solve,
-    "solve_discrete_lyapunov": solve_discrete_lyapunov,
+    "solve_discrete_lyapunov": solve_discrete_lyapunov, "schur": schur, "solve_sylvester": solve_sylvester,
+    "solve_continuous_lyapunov": solve_continuous_lyapunov, "solve_banded": solve_banded,
 }  # fmt: skip
 FUNCTIONS = {f"scipy.linalg.{name}": function for name, function in _NAMED.items()}

@@ -284,12 +284,21 @@ class QR(MatrixOp):
         Functions"; further columns of a wide matrix are ``q @`` those of ``r``."""
         if all(cotangent is None for cotangent in cotangents):
             return [None]
-        (matrix,) = node.inputs
+        return [self.by_matrix(node, node.inputs[0], node.outputs, cotangents)]
+
+    def by_matrix(
+        self,
+        node: Apply,
+        matrix: Variable,
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable | None],
+    ) -> Variable:
+        """The cotangent of a matrix, of its factors and of theirs; see :meth:`vjp`."""
         if self.mode == "r":
             q, r = QR("reduced")(matrix)
             by_q, by_r = None, cotangents[0]
         else:
-            (q, r), (by_q, by_r) = node.outputs, cotangents
+            (q, r), (by_q, by_r) = outputs, cotangents
         rows, columns = matrix.tensor_type.shape[-2:]
         if None in (rows, columns):
             raise self._undefined(node, "its gradient takes a matrix whose sizes are known")
@@ -300,13 +309,13 @@ class QR(MatrixOp):
         by_q = zeros_like(q) if by_q is None else by_q
         by_r = zeros_like(r) if by_r is None else by_r
         if rows >= columns:
-            return [_qr_gradient(q, r, by_q, by_r)]
+            return _qr_gradient(q, r, by_q, by_r)
         batch = (Ellipsis, slice(None))
         left, right = (*batch, slice(None, rows)), (*batch, slice(rows, None))
         by_q = by_q + conjugated(product(subtensor(matrix, right), transposed(subtensor(by_r, right))))
         by_left = _qr_gradient(q, subtensor(r, left), by_q, subtensor(by_r, left))
         by_right = product(conjugated(q), subtensor(by_r, right))
-        return [join([by_left, by_right], matrix.tensor_type.ndim - 1)]
+        return join([by_left, by_right], matrix.tensor_type.ndim - 1)
 
     def _undefined(self, node: Apply, reason: str) -> GradientError:
         return GradientError(describe(str(self), [node.inputs[0].type], reason, node.where))

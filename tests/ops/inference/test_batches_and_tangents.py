@@ -25,12 +25,15 @@ from esat.ops.control import AFTER
 from esat.ops.elementwise.records.record import Elementwise
 from esat.ops.index.along import set_along_axis
 from esat.ops.inference.vectors import make_vector
+from esat.ops.linalg.bands import TRIDIAGONAL_FACTORS, BandedSolve, TridiagonalFactorsSolve
 from esat.ops.linalg.factor import CHOLESKY_PULLBACK
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER, MatrixFunction
 from esat.ops.linalg.inverse import TriangularInverse
 from esat.ops.linalg.packed_factors import PACKED_LU, PackedSolve
+from esat.ops.linalg.pivoted import PivotedQR
 from esat.ops.linalg.row_blocks import RowBlocks
 from esat.ops.linalg.rows_product import RowsProduct
+from esat.ops.linalg.schur import SCHUR, SYLVESTER, TRIANGULAR_SYLVESTER, GeneralizedSchur
 from esat.ops.linalg.solve import SemidefiniteSolve
 from esat.ops.linalg.structured import StructuredProduct
 from esat.ops.linalg.whitening import WHITEN
@@ -163,6 +166,26 @@ CASES = {
     "qr": (lambda x: LA.qr(x)[1], [spd(3)]),
     "lu": (lambda x: LA.lu(x)[2], [spd(3)]),
     "expm": (LA.expm, [spd(2)]),
+    "schur": (lambda x: esat.abs(SCHUR(x)[0]), [real(3, 3)]),
+    "two Schur forms": (lambda x, y: esat.abs(GeneralizedSchur()(x, y)[0]), [real(3, 3), spd(3)]),
+    "solve_sylvester": (SYLVESTER, [spd(2), spd(3), real(2, 3)]),
+    "sylvester of triangles": (
+        lambda a, b, c: TRIANGULAR_SYLVESTER(esat.triu(a), esat.triu(b), c),
+        [spd(2), spd(3), real(2, 3)],
+    ),
+    "solve_banded": (
+        lambda x, b: BandedSolve(1, 2)(x + np.array([[0.0], [0.0], [9.0], [0.0]]), b),
+        [real(4, 5), real(5, 2)],
+    ),
+    "solve_banded, tridiagonal": (
+        lambda x, b: BandedSolve(1, 1, True)(x + np.array([[0.0], [9.0], [0.0]]), b),
+        [real(3, 5), real(5, 2)],
+    ),
+    "tridiagonal factors": (
+        lambda x, b: TridiagonalFactorsSolve()(TRIDIAGONAL_FACTORS(x), b),
+        [real(3, 5), real(5, 2)],
+    ),
+    "pivoted qr": (lambda x: PivotedQR()(x)[1] ** 2, [spd(3)]),
     "block_diag": (LA.block_diag, [real(2, 1), real(1, 2)]),
     "rfft": (lambda x: esat.real(esat.fft.irfft(esat.fft.rfft(x) * 2j + 1, 4)), [real(2, 4)]),
     "fft": (lambda x: esat.imag(esat.fft.fft(x + 1j * x**2)), [real(2, 4)]),
@@ -178,8 +201,15 @@ CASES = {
     "eye": (lambda n: esat.eye(n.shape[0]) * n, [real(3)]),
     "arange": (lambda n: esat.arange(n.shape[0]) * n, [real(3)]),
 }  # fmt: skip
-NO_TANGENT = {"matmul of integers", "repeat", "set mask"}
-"""Where the number of elements, or the choice of them, makes differences of no use."""
+NO_TANGENT = {
+    "matmul of integers",
+    "repeat",
+    "set mask",
+    "schur",
+    "two Schur forms",
+    "tridiagonal factors",
+}
+"""Where the number of elements, or the choice of them, makes differences of no use; no gradient."""
 _ROUGH = {"cast"}
 SYMMETRIC = {
     "cholesky",
