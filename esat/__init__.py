@@ -44,6 +44,7 @@ from esat.errors import (
     RuleError,
     SaturationError,
     ShapeError,
+    StatedShapeError,
     TracedAttributeError,
     TracingError,
 )
@@ -161,8 +162,8 @@ __all__ = [
     "GraphError", "IndexingError", "InputError", "LinearAlgebraError", "MatrixShapeError", "ModeError",
     "NodeFinder", "Op",
     "OptimizerError", "ParameterError", "ReplaceValidate", "RuleError", "SaturationError", "ShapeError",
-    "SharedVariable", "TensorType", "TracedAttributeError", "TracingError", "Type", "Variable",
-    "Work", "argsort",
+    "SharedVariable", "StatedShapeError", "TensorType", "TracedAttributeError", "TracingError", "Type",
+    "Variable", "Work", "argsort",
     "assert_", "assume", "astype", "cast",
     "cumprod", "cumsum", "debugprint", "diagonal", "dprint", "einsum", "elementwise", "evaluate",
     "fft", "getitem", "ifelse", "inc_subtensor", "linalg", "log_softmax", "random",

@@ -70,6 +70,10 @@ class IndexingError(ShapeError, IndexError):
     """An index out of range, found while building or while running."""
 
 
+class StatedShapeError(ShapeError, AssertionError):
+    """A value without the sizes that a graph states of it; an AssertionError too, as PyTensor's."""
+
+
 class LinearAlgebraError(EsatError, LinAlgError):
     """A matrix that an op cannot take: singular, not positive definite, or one it does not converge on."""
 

@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from esat.base.records import record
-from esat.errors import AssertionFailed, CallError, DtypeError, EsatError, GraphError, ShapeError, describe
+from esat.errors import (
+    AssertionFailed,
+    CallError,
+    DtypeError,
+    EsatError,
+    GraphError,
+    ShapeError,
+    StatedShapeError,
+    describe,
+)
 from esat.graph.op import Array, Family, Op, Shapes, Work, as_variable
 from esat.graph.registry import op_named
 from esat.graph.types import TensorType, Type
@@ -141,7 +150,7 @@ class SpecifyShape(_Pass):
         (array,) = inputs
         fits = zip(array.shape, self.shape, strict=True)
         if any(wanted is not None and size != wanted for size, wanted in fits):
-            raise ShapeError(describe(str(self), [f"shape {array.shape}"], "the sizes differ"))
+            raise StatedShapeError(describe(str(self), [f"shape {array.shape}"], "the sizes differ"))
         return (array,)
 
     def batch(self, node: Apply, inputs: Sequence[Variable], batched: Sequence[bool]) -> tuple[Variable, ...]:
@@ -309,10 +318,10 @@ def _equal_dtypes(then: Any, otherwise: Any) -> tuple[Variable, Variable]:
 
 
 def merged_type(name: str, left: TensorType, right: TensorType) -> TensorType:
-    """The type of a value that has both types. Raises ShapeError when sizes contradict."""
+    """The type of a value that has both types. Raises StatedShapeError when sizes contradict."""
     pairs = list(zip(left.shape, right.shape, strict=False))
     if left.ndim != right.ndim or any(None not in pair and pair[0] != pair[1] for pair in pairs):
-        raise ShapeError(describe(name, [left, right], "the sizes contradict each other"))
+        raise StatedShapeError(describe(name, [left, right], "the sizes contradict each other"))
     return left.with_shape(tuple(a if a is not None else b for a, b in pairs))
 
 

@@ -17,7 +17,8 @@ from esat.graph.algorithms.traversal import toposort
 from esat.graph.constants import constant
 from esat.graph.registry import op_named
 from esat.graph.variables import Constant, Variable
-from esat.ops.arrays.shape import size_of
+from esat.ops.arrays.creation import alloc
+from esat.ops.arrays.shape import element_count, size_of, sizes_of
 from esat.ops.arrays.view import expand_dims, squeeze
 from esat.ops.contraction import matmul
 from esat.ops.control import assert_
@@ -40,7 +41,8 @@ def _blockwise(step: PyTensorStep) -> Any:
         return step.first[(*[slice(None)] * batch, *index_of(core, step.operands[1:]))]
     operands = _without_batches_of_sizes(name, step.operands, batch)
     elements = [one.type.clone(shape=one.type.shape[batch:])() for one in step.node.inputs]
-    return _in_batches(step, core.make_node(*elements), operands, batch)
+    results = _in_batches(step, core.make_node(*elements), operands, batch)
+    return [_of_all(one, step.operands, batch) for one in results]
 
 
 def _without_batches_of_sizes(name: str, operands: Sequence[Variable], batch: int) -> list[Variable]:
@@ -51,6 +53,8 @@ def _without_batches_of_sizes(name: str, operands: Sequence[Variable], batch: in
         return list(operands)
     axes = tuple(range(batch))
     found = list(operands[:begin])
+    if name == "Reshape" and not all(operands[1].tensor_type.broadcastable[:batch]):
+        operands = [operands[0], _all_sizes(operands[0], operands[1], batch)]
     for operand in operands[begin:]:
         if all(operand.tensor_type.broadcastable[:batch]):
             found.append(operand)
@@ -58,6 +62,26 @@ def _without_batches_of_sizes(name: str, operands: Sequence[Variable], batch: in
         common = reductions.max(operand, axis=axes, keepdims=True, initial=_LEAST)
         equal = op_named("eq")(operand, common)
         found.append(assert_(common, equal, message=f"{name}: sizes differ within a batch", error=ShapeError))
+    return found
+
+
+def _of_all(result: Variable, operands: Sequence[Variable], batch: int) -> Variable:
+    """A result repeated along axes of a batch that only those operands have which are sizes."""
+    sizes = list(sizes_of(result))
+    repeated_axes = False
+    for axis in range(batch):
+        own = [one for one in operands if not one.tensor_type.broadcastable[axis]]
+        if own and result.tensor_type.broadcastable[axis]:
+            sizes[axis], repeated_axes = size_of(own[0], axis), True
+    return alloc(result, *sizes) if repeated_axes else result
+
+
+def _all_sizes(array: Variable, shape: Variable, batch: int) -> Variable:
+    """Shapes along the last axis for elements of a batch, with a number for each size that is to be found."""
+    count = element_count(array, range(batch, array.tensor_type.ndim))
+    known = op_named("neg")(reductions.prod(shape, axis=-1, keepdims=True))
+    rest = op_named("floor_div")(count, op_named("maximum")(known, 1))
+    found: Variable = op_named("switch")(op_named("eq")(shape, _LEAST), rest, shape)
     return found
 
 

@@ -18,6 +18,7 @@ from esat.base.records import record
 from esat.frontend.elements.searching import where
 from esat.frontend.pytensor.steps import PyTensorStep
 from esat.graph.constants import constant
+from esat.graph.registry import op_named
 from esat.graph.variables import Constant, Variable
 from esat.ops.arrays.dimshuffle import dimshuffle
 from esat.ops.cast import cast
@@ -99,6 +100,8 @@ class Switches:
             else:
                 given = [constant(0, step.dtype) if one is None else one for one in given]
                 sides.append(self._result(step, name, given, build))
+        if all(one is None for one in sides):
+            return _nothing(step, build(operands)[0])
         return self._chosen(TwoSides(conditions[1], (sides[0], sides[1])), step.dtype)
 
     def _conditions(
@@ -148,6 +151,8 @@ class Switches:
             one if one is None else self._chosen(_one_sided(condition, one, place), step.dtype)
             for one in outer.sides
         ]
+        if all(one is None for one in sides):
+            return _nothing(step, value)
         return self._chosen(TwoSides(outer.condition, (sides[0], sides[1])), step.dtype)
 
     def _chosen(self, choice: TwoSides, dtype: str) -> Variable:
@@ -159,6 +164,12 @@ class Switches:
 
 def _one_sided(condition: Variable, value: Variable, place: int) -> TwoSides:
     return TwoSides(condition, (None, value) if place else (value, None))
+
+
+def _nothing(step: PyTensorStep, value: Variable) -> Variable:
+    """Zeros in the shape of a value."""
+    zeros: Variable = op_named("fill")(value, constant(0, step.dtype))
+    return zeros
 
 
 def _is_zero(variable: Any, operand: Any) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 from pytensor.tensor.subtensor import indices_from_subtensor
 
-from esat.frontend.arrays.indexing import getitem, inc_subtensor, set_subtensor
+from esat.frontend.arrays.indexing import getitem, inc_subtensor, set_subtensor, take
 from esat.frontend.arrays.places import ravel_multi_index
-from esat.frontend.elements.elementwise import eq, fill, sub
+from esat.frontend.elements.elementwise import eq, fill, mul, ne, sub
 from esat.frontend.elements.searching import nonzero, unravel_index, where
 from esat.frontend.linear_algebra.matrices import diagonal
 from esat.frontend.pytensor.steps import NoRuleError, PyTensorStep, Rule
@@ -51,11 +51,23 @@ def _written(step: PyTensorStep) -> Variable:
     index = index_of(step.op, numbers)
     part = subtensor(target, index) if is_basic(index) else advanced_subtensor(target, index)
     value = cast(value, target.tensor_type.dtype)
+    if step.stretches and (step.op.set_instead_of_inc or is_basic(index)):
+        value = _stretched(value, part)
     if step.op.set_instead_of_inc:
         return set_subtensor(part, value)
     if getattr(step.op, "ignore_duplicates", False):
         return set_subtensor(part, part + value)
     return inc_subtensor(part, value)
+
+
+def _stretched(value: Variable, part: Variable) -> Variable:
+    """A value along axes of a part where it has one element and nobody knew."""
+    offset = part.tensor_type.ndim - value.tensor_type.ndim
+    for axis, size in enumerate(value.tensor_type.shape):
+        if size is None:
+            several = cast(ne(size_of(value, axis), 1), "int64")
+            value = take(value, mul(arange(size_of(part, offset + axis)), several), axis)
+    return value
 
 
 def _diagonal(step: PyTensorStep) -> Variable:

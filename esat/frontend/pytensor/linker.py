@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytensor.compile.aliasing import Supervisor
@@ -20,7 +21,7 @@ from pytensor.scan.rewriting.inner_graph import (
 from pytensor.tensor.optimize import rewrite_optimize_inner_graph
 from pytensor.tensor.rewriting.optimize import jit_rewrite_optimize_inner_graph
 
-from esat.errors import AssertionFailed
+from esat.errors import AssertionFailed, ShapeError
 from esat.frontend.graph import Graph
 from esat.frontend.pytensor.rules import RULES
 from esat.frontend.pytensor.translation import PyTensorTranslation
@@ -33,6 +34,10 @@ INCOMPATIBLE = (
 )  # fmt: skip
 """Rewrites for other linkers: ops that write into their operands, fused loops, calls of BLAS, and factors
 of matrices for several systems, which esat shares itself."""
+
+
+_UNFIT = "does not fit the part of shape"
+"""What errors of writes say of a value whose sizes are others than those of the part."""
 
 
 class ESATLinker(JITLinker):
@@ -63,7 +68,13 @@ class ESATLinker(JITLinker):
 
     def fgraph_convert(self, fgraph: Any, *_: Any, **__: Any) -> PyTensorProgram:
         """The program of a graph, called with the values of its inputs."""
-        translation = PyTensorTranslation(RULES, self.strict)
+        program = self._program(fgraph)
+        if not overwritable(fgraph):  # which the first of two calls may have written to
+            program.stretching = functools.partial(self._program, fgraph, True)
+        return program
+
+    def _program(self, fgraph: Any, stretches: bool = False) -> PyTensorProgram:
+        translation = PyTensorTranslation(RULES, self.strict, stretches)
         inputs = [type_of(variable).make_variable(variable.name) for variable in fgraph.inputs]
         outputs = translation.run(fgraph, inputs)
         return PyTensorProgram(fgraph, inputs, outputs, translation, self.mode)
@@ -103,6 +114,9 @@ class PyTensorProgram:
         Of ``esat.compile``; None for a graph without outputs.
     report
         Which ops PyTensor runs.
+    stretching
+        Gives another program, for calls with values to write that have one element along an axis where the
+        part has several and no type says so: what most calls do without would cost all of them a copy.
     """
 
     def __init__(
@@ -120,6 +134,7 @@ class PyTensorProgram:
         self._outputs = list(fgraph.outputs)
         self._convert = [is_other(variable) for variable in self._outputs]
         self._inputs = list(fgraph.inputs)
+        self.stretching: Callable[[], PyTensorProgram] | None = None
         self.executable: Any = None
         if outputs:
             graph = Graph(
@@ -137,6 +152,12 @@ class PyTensorProgram:
             results: Sequence[Any] = self.executable(*values, *self._constants)
         except AssertionFailed as error:
             raise self._as_pytensor_raises(error) from error
+        except ShapeError as error:
+            if self.stretching is None or _UNFIT not in str(error):
+                raise
+            other, self.stretching = self.stretching(), None
+            self.executable, self._constants, self.report = other.executable, other._constants, other.report
+            return self(*values)
         except Exception as error:
             node = getattr(error, "pytensor_node", None)
             if node is None:

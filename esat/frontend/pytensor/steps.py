@@ -32,6 +32,8 @@ class PyTensorStep:
         Gives the results of a graph of PyTensor's, an inner one of the op, for operands.
     translate
         Gives the results of another node of PyTensor's for operands.
+    stretches
+        Whether a value that is written is stretched along axes that turn out to be of size 1.
     """
 
     op: Any
@@ -40,6 +42,7 @@ class PyTensorStep:
     where: UserLine | None
     inline: Callable[[Any, Sequence[Variable]], list[Variable]]
     translate: Callable[[Any, Sequence[Any]], list[Variable]]
+    stretches: bool = False
 
     @property
     def first(self) -> Variable:
