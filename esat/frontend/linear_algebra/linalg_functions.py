@@ -407,7 +407,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Variable, Variable, Variab
         ``(m,)`` or ``(m, k)``.
     rcond
         Singular values up to this fraction of the largest are taken for zero; by default, as in NumPy,
-        the rounding error times the larger size. Below 0 it is the rounding error.
+        the rounding error times the larger size. LAPACK takes another than between 0 and 1 for half
+        the distance of 1 to the next number.
 
     Returns
     -------
@@ -420,10 +421,11 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Variable, Variable, Variab
         reason = "takes one matrix, and right sides as a vector or in the columns of a matrix"
         raise MatrixShapeError(describe("lstsq", [matrix.type, sides.type], reason))
     matrix, sides = inexact_operands("lstsq", [matrix, sides])
-    rounding = float(np.finfo(matrix.tensor_type.numpy_dtype).eps)
+    rounding = float(np.finfo(matrix.tensor_type.numpy_dtype).eps) / 2  # LAPACK's, of gelsd
     if isinstance(rcond, Variable):
-        rcond = op_named("switch")(op_named("lt")(rcond, 0), rounding, rcond)
-    elif rcond is not None and rcond < 0:
+        inside = op_named("logical_and")(op_named("gt")(rcond, 0), op_named("lt")(rcond, 1))
+        rcond = op_named("switch")(inside, rcond, rounding)
+    elif rcond is not None and not 0 < rcond < 1:
         rcond = rounding
     inverse = pinv(matrix, rtol=None) if rcond is None else pinv(matrix, rcond)
     solution = matmul(inverse, sides)

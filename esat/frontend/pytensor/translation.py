@@ -192,7 +192,7 @@ def _fitted(step: PyTensorStep, variable: Any, wanted: Any) -> Any:
             describe("from_pytensor", [one.type for one in step.node.inputs], reason, step.where)
         )
     # Eigh of two complex matrices is said to be real in PyTensor: no imaginary part is dropped, as there.
-    real = type.kind == "c" and wanted.type.numpy_dtype.kind == "f"
+    real = type.kind == "c" and np.dtype(wanted.type.dtype).kind == "f"
     fitted = variable if real or type.dtype == wanted.type.dtype else cast(variable, wanted.type.dtype)
     sizes = zip(type.shape, shape, strict=True)
     ones = [1 if own is None and size == 1 else None for own, size in sizes]

@@ -106,7 +106,7 @@ def test_least_squares():
     tall, low = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 1)) * np.ones((1, 3))
     sides = RNG.normal(size=(6, 2))
     for matrix in (tall, low, tall.T):
-        for fraction in (-1.0, 1e-3, 0.9):
+        for fraction in (-1.0, 0.0, 1e-3, 0.9, 1.0, 7.0):
             values = [matrix, sides[: len(matrix)], np.asarray(fraction)]
             compared([a, b, rcond], lstsq(a, b, rcond), values, tolerance=1e-8)
     compared([a, b], lstsq(a, b, -1.0), [tall, sides], tolerance=1e-8)

@@ -173,6 +173,13 @@ def test_composites():
     for matrix in (tall, deficient):
         agree(linalg.lstsq, np.linalg.lstsq, matrix, sides)
         agree(linalg.lstsq, np.linalg.lstsq, matrix, sides[:, 0])
+        for rcond in (-1, 0, 0.5, 1, 3):
+            agree(
+                lambda a, b, r=rcond: linalg.lstsq(a, b, r),
+                lambda a, b, r=rcond: np.linalg.lstsq(a, b, r),
+                matrix,
+                sides,
+            )
         agree(linalg.lstsq, np.linalg.lstsq, matrix.T, sides[:3])
     vector = array("float64", 3, 4)
     for order in (0, 1, 2, 3, np.inf, -np.inf):
