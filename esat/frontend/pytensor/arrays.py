@@ -108,10 +108,16 @@ def _repeated(step: PyTensorStep) -> Variable:
 
 
 def _convolved(step: PyTensorStep) -> Variable:
-    full = number_of(step.operands[2])
-    if full is None:
-        raise NoRuleError("a mode that is computed")
-    return convolve(step.operands[0], step.operands[1], mode="full" if full else "valid")
+    """In gradients sizes tell which part it is: where they are not known, a choice at run time."""
+    left, right, full = step.operands
+    known = number_of(full)
+    if known is not None:
+        return convolve(left, right, mode="full" if known else "valid")
+    whole, sizes = convolve(left, right), (size_of(left, 0), size_of(right, 0))
+    full = cast(full, "bool")
+    begin = own.switch(full, 0, own.sub(own.minimum(*sizes), 1))
+    end = own.switch(full, size_of(whole, 0), own.maximum(*sizes))
+    return whole[begin:end]
 
 
 RULES: dict[str, Rule] = {

@@ -20,6 +20,7 @@ from esat.graph.variables import Constant, Variable
 from esat.ops.arrays.creation import alloc
 from esat.ops.arrays.shape import element_count, size_of, sizes_of
 from esat.ops.arrays.view import expand_dims, squeeze
+from esat.ops.cast import cast
 from esat.ops.contraction import matmul
 from esat.ops.control import assert_
 from esat.ops.inference.batching import repeated
@@ -48,7 +49,7 @@ def _blockwise(step: PyTensorStep) -> Any:
 def _without_batches_of_sizes(name: str, operands: Sequence[Variable], batch: int) -> list[Variable]:
     """Operands, of those that are sizes one for the whole batch: all are equal, or there would be no array of
     the results."""
-    begin = {"ARange": 0, "Alloc": 1, "Reshape": 1}.get(name)
+    begin = {"ARange": 0, "Alloc": 1, "Convolve1d": 2, "Reshape": 1}.get(name)
     if begin is None or (name == "ARange" and any(one.tensor_type.kind == "f" for one in operands)):
         return list(operands)
     axes = tuple(range(batch))
@@ -59,8 +60,9 @@ def _without_batches_of_sizes(name: str, operands: Sequence[Variable], batch: in
         if all(operand.tensor_type.broadcastable[:batch]):
             found.append(operand)
             continue
-        common = reductions.max(operand, axis=axes, keepdims=True, initial=_LEAST)
-        equal = op_named("eq")(operand, common)
+        sizes = cast(operand, "int64")
+        common = reductions.max(sizes, axis=axes, keepdims=True, initial=_LEAST)
+        equal = op_named("eq")(sizes, common)
         found.append(assert_(common, equal, message=f"{name}: sizes differ within a batch", error=ShapeError))
     return found
 

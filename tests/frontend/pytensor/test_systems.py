@@ -8,6 +8,7 @@ import scipy.linalg
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL
 from pytensor.tensor.linalg.solvers.lstsq import lstsq, tensorsolve
 from pytensor.tensor.linalg.solvers.tridiagonal import tridiagonal_lu_factor, tridiagonal_lu_solve
+from pytensor.tensor.signal import convolve1d
 
 from frontend.pytensor.peer import MODES, compared, same, slopes, variable
 
@@ -134,6 +135,17 @@ def test_problems_of_two_matrices(dtype, lower):
     eigenvalues, vectors = pt.linalg.eigh(a, b, lower=lower)
     outputs = [eigenvalues, pt.abs(vectors), pt.linalg.eigvalsh(a, b, lower=lower)]
     compared([a, b], outputs, values, tolerance=1e-4 if dtype in ("float32", "complex64") else 1e-8)
+
+
+@pytest.mark.parametrize("kind", ["full", "valid", "same"])
+def test_gradients_of_convolutions_of_sizes_that_are_not_known(kind):
+    """Which part of the whole it is, sizes decide at run time."""
+    x, y, rows = pt.dvector(), pt.dvector(), pt.dmatrix()
+    outputs = [convolve1d(x, y, mode=kind), convolve1d(rows, y, mode=kind)]
+    for size in (3, 9):
+        values = [RNG.normal(size=6), RNG.normal(size=size), RNG.normal(size=(2, 6))]
+        inputs = [x, y, rows]
+        compared(inputs, [*outputs, *slopes(outputs, inputs)], values)
 
 
 def test_blocks_in_batches():
