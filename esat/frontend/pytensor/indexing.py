@@ -51,7 +51,7 @@ def _written(step: PyTensorStep) -> Variable:
     index = index_of(step.op, numbers)
     part = subtensor(target, index) if is_basic(index) else advanced_subtensor(target, index)
     value = cast(value, target.tensor_type.dtype)
-    if step.stretches and (step.op.set_instead_of_inc or is_basic(index)):
+    if step.careful and (step.op.set_instead_of_inc or is_basic(index)):
         value = _stretched(value, part)
     if step.op.set_instead_of_inc:
         return set_subtensor(part, value)

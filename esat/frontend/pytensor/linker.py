@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from pytensor.scan.rewriting.inner_graph import (
 from pytensor.tensor.optimize import rewrite_optimize_inner_graph
 from pytensor.tensor.rewriting.optimize import jit_rewrite_optimize_inner_graph
 
-from esat.errors import AssertionFailed, ShapeError
+from esat.errors import AssertionFailed, LinearAlgebraError, ShapeError
 from esat.frontend.graph import Graph
 from esat.frontend.pytensor.rules import RULES
 from esat.frontend.pytensor.translation import PyTensorTranslation
@@ -36,8 +37,10 @@ INCOMPATIBLE = (
 of matrices for several systems, which esat shares itself."""
 
 
-_UNFIT = "does not fit the part of shape"
-"""What errors of writes say of a value whose sizes are others than those of the part."""
+_REFUSED = re.compile(
+    r"does not fit the part of shape|^(solve|solve_triangular|solve_banded)\(.*[Ss]ingular", re.S
+)
+"""What errors say that PyTensor does not raise: of values that are written, and of singular systems."""
 
 
 class ESATLinker(JITLinker):
@@ -70,11 +73,11 @@ class ESATLinker(JITLinker):
         """The program of a graph, called with the values of its inputs."""
         program = self._program(fgraph)
         if not overwritable(fgraph):  # which the first of two calls may have written to
-            program.stretching = functools.partial(self._program, fgraph, True)
+            program.make_careful = functools.partial(self._program, fgraph, True)
         return program
 
-    def _program(self, fgraph: Any, stretches: bool = False) -> PyTensorProgram:
-        translation = PyTensorTranslation(RULES, self.strict, stretches)
+    def _program(self, fgraph: Any, careful: bool = False) -> PyTensorProgram:
+        translation = PyTensorTranslation(RULES, self.strict, careful)
         inputs = [type_of(variable).make_variable(variable.name) for variable in fgraph.inputs]
         outputs = translation.run(fgraph, inputs)
         return PyTensorProgram(fgraph, inputs, outputs, translation, self.mode)
@@ -114,9 +117,10 @@ class PyTensorProgram:
         Of ``esat.compile``; None for a graph without outputs.
     report
         Which ops PyTensor runs.
-    stretching
-        Gives another program, for calls with values to write that have one element along an axis where the
-        part has several and no type says so: what most calls do without would cost all of them a copy.
+    make_careful
+        Gives the program for calls that this one refuses and PyTensor does not: with values to write that
+        have one element along an axis where no type says so, or with singular systems. What they need would
+        cost all calls. None where there is no such program.
     """
 
     def __init__(
@@ -134,7 +138,8 @@ class PyTensorProgram:
         self._outputs = list(fgraph.outputs)
         self._convert = [is_other(variable) for variable in self._outputs]
         self._inputs = list(fgraph.inputs)
-        self.stretching: Callable[[], PyTensorProgram] | None = None
+        self.make_careful: Callable[[], PyTensorProgram] | None = None
+        self._careful: PyTensorProgram | None = None
         self.executable: Any = None
         if outputs:
             graph = Graph(
@@ -152,12 +157,12 @@ class PyTensorProgram:
             results: Sequence[Any] = self.executable(*values, *self._constants)
         except AssertionFailed as error:
             raise self._as_pytensor_raises(error) from error
-        except ShapeError as error:
-            if self.stretching is None or _UNFIT not in str(error):
+        except (ShapeError, LinearAlgebraError) as error:
+            if self.make_careful is None or _REFUSED.search(str(error)) is None:
                 raise
-            other, self.stretching = self.stretching(), None
-            self.executable, self._constants, self.report = other.executable, other._constants, other.report
-            return self(*values)
+            if self._careful is None:
+                self._careful = self.make_careful()
+            return self._careful(*values)
         except Exception as error:
             node = getattr(error, "pytensor_node", None)
             if node is None:

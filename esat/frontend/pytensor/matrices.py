@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from esat.ops.arrays.shape import known_size, size_of, sizes_of
 from esat.ops.arrays.sorting import argsort
 from esat.ops.arrays.view import expand_dims, squeeze
 from esat.ops.cast import cast
+from esat.ops.linalg.algebra import identity_like
 from esat.ops.linalg.bands import TRIDIAGONAL_FACTORS, BandedSolve, TridiagonalFactorsSolve
 from esat.ops.linalg.factor import QR, QRMode
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
@@ -159,18 +161,41 @@ def _by_columns(solve: Callable[[PyTensorStep, Variable, Variable], Variable]) -
     return rule
 
 
+def _or_nan(matrix: Variable, zeros: Variable, solve: Callable[..., Variable], sides: Variable) -> Variable:
+    """A solution, of NaN where a factor of the matrix has one of ``zeros``, its diagonal."""
+    singular = expand_dims(reductions.any(op_named("eq")(zeros, 0), axis=-1), (-2, -1))
+    solution: Variable = where(singular, np.nan, solve(where(singular, identity_like(matrix), matrix), sides))
+    return solution
+
+
+def _general(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
+    if not step.careful:
+        return linalg.solve(matrix, sides)
+    upper = linalg.lu(matrix)[2]
+    return _or_nan(matrix, diagonal(upper, 0, -2, -1), linalg.solve, sides)
+
+
+def _of_triangle(step: PyTensorStep, matrix: Variable, sides: Variable, lower: bool, unit: bool) -> Variable:
+    solve = functools.partial(linalg.solve_triangular, lower=lower, unit_diagonal=unit)
+    if not step.careful or unit:
+        return solve(matrix, sides)
+    return _or_nan(matrix, diagonal(matrix, 0, -2, -1), solve, sides)
+
+
 def _solve(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
     kind = {"general": "gen", "positive definite": "pos", "symmetric": "sym", "hermitian": "her"}.get(
         step.op.assume_a, step.op.assume_a
     )
     if kind in ("upper triangular", "lower triangular"):
-        return linalg.solve_triangular(matrix, sides, lower=kind.startswith("lower"))
+        return _of_triangle(step, matrix, sides, kind.startswith("lower"), False)
+    if kind == "tridiagonal" and step.careful:
+        return _general(step, tril(triu(matrix, -1), 1), sides)
     if kind == "tridiagonal":  # what stands elsewhere is not read
         bands = _bands(*(diagonal(matrix, place, -2, -1) for place in (-1, 0, 1)))
         solution: Variable = BandedSolve()(bands, sides)
         return solution
     if kind in ("gen", "banded"):
-        return linalg.solve(matrix, sides)
+        return _general(step, matrix, sides)
     if kind not in ("sym", "her", "pos"):
         raise NoRuleError(f"assume_a={step.op.assume_a!r}")
     lower = bool(getattr(step.op, "lower", False))
@@ -178,7 +203,7 @@ def _solve(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
     whole = _both_triangles(matrix, lower, conjugated)
     if kind == "pos":
         return linalg.cho_solve((linalg.cholesky(whole, on_error="nan"), True), sides)
-    return linalg.solve(whole, sides)
+    return _general(step, whole, sides)
 
 
 def _both_triangles(matrix: Variable, lower: bool, conjugated: bool) -> Variable:
@@ -192,7 +217,7 @@ def _both_triangles(matrix: Variable, lower: bool, conjugated: bool) -> Variable
 
 
 def _solve_triangular(step: PyTensorStep, matrix: Variable, sides: Variable) -> Variable:
-    return linalg.solve_triangular(matrix, sides, lower=step.op.lower, unit_diagonal=step.op.unit_diagonal)
+    return _of_triangle(step, matrix, sides, step.op.lower, step.op.unit_diagonal)
 
 
 def _cholesky_solve(step: PyTensorStep, factor: Variable, sides: Variable) -> Variable:

@@ -32,8 +32,9 @@ class PyTensorStep:
         Gives the results of a graph of PyTensor's, an inner one of the op, for operands.
     translate
         Gives the results of another node of PyTensor's for operands.
-    stretches
-        Whether a value that is written is stretched along axes that turn out to be of size 1.
+    careful
+        Whether to build what costs more and takes all that PyTensor does: values that are written and turn
+        out to have one element along an axis are stretched, solutions of singular systems are NaN.
     """
 
     op: Any
@@ -42,7 +43,7 @@ class PyTensorStep:
     where: UserLine | None
     inline: Callable[[Any, Sequence[Variable]], list[Variable]]
     translate: Callable[[Any, Sequence[Any]], list[Variable]]
-    stretches: bool = False
+    careful: bool = False
 
     @property
     def first(self) -> Variable:

@@ -48,8 +48,9 @@ class PyTensorTranslation:
         that of the nearest class that it extends is taken.
     strict
         Whether an op without a rule is an error; otherwise PyTensor's own code runs it, as a step.
-    stretches
-        Whether a value that is written is stretched along axes that turn out to be of size 1.
+    careful
+        Whether to build what costs more and takes all that PyTensor does: values that are written and turn
+        out to have one element along an axis are stretched, solutions of singular systems are NaN.
 
     Attributes
     ----------
@@ -59,10 +60,10 @@ class PyTensorTranslation:
         Texts of failed assertions -> the class and the message of the exception that PyTensor raises.
     """
 
-    def __init__(self, rules: Mapping[str, Rule], strict: bool = False, stretches: bool = False) -> None:
+    def __init__(self, rules: Mapping[str, Rule], strict: bool = False, careful: bool = False) -> None:
         self._rules = rules
         self._strict = strict
-        self._stretches = stretches
+        self._careful = careful
         self._choices = Switches()
         self._constants: dict[Any, Variable | None] = {}
         self._bytes = 0
@@ -100,9 +101,7 @@ class PyTensorTranslation:
 
     def node(self, node: Any, operands: Sequence[Any]) -> list[Any]:
         """The results of one node."""
-        step = PyTensorStep(
-            node.op, node, tuple(operands), line_of(node), self.run, self.node, self._stretches
-        )
+        step = PyTensorStep(node.op, node, tuple(operands), line_of(node), self.run, self.node, self._careful)
         rule = self._rule_of(node.op)
         before = self._counted, self._foreign.copy()
         self._counted += 1

@@ -87,6 +87,38 @@ def test_values_that_turn_out_to_have_one_element_are_stretched(name, mode):
     assert not function.vm.jit_fn.report.foreign
 
 
+SINGULAR = {
+    "general": pt.linalg.solve,
+    "symmetric": lambda a, b: pt.linalg.solve(a, b, assume_a="sym"),
+    "positive definite": lambda a, b: pt.linalg.solve(a, b, assume_a="pos"),
+    "tridiagonal": lambda a, b: pt.linalg.solve(a, b, assume_a="tridiagonal"),
+    "a lower triangle": lambda a, b: pt.linalg.solve_triangular(a, b, lower=True),
+    "an upper triangle": lambda a, b: pt.linalg.solve_triangular(a, b, trans=1),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", SINGULAR)
+def test_solutions_of_singular_systems_are_nan(name, mode):
+    """As PyTensor's own: a sampler goes on, where an error would end it."""
+    output = SINGULAR[name](X, R)
+    function = pytensor.function([X, R], output, mode=mode)
+    expected = pytensor.function([X, R], output, mode=REFERENCE)
+    good, bad = np.diag([4.0, 5.0, 6.0, 7.0]), np.diag([1.0, 0.0, 2.0, 3.0])
+    for matrix in (good, bad, good):
+        same([function(matrix, M)], [expected(matrix, M)])
+    assert np.isnan(function(bad, M)).all()
+    assert not function.vm.jit_fn.report.foreign
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_of_a_batch_singular_systems_alone_are_nan(mode):
+    batch, values = pt.dtensor3(), [np.stack([np.eye(4), np.ones((4, 4))]), M]
+    output = pt.linalg.solve(batch, R)
+    function = pytensor.function([batch, R], output, mode=mode)
+    same([function(*values)], [pytensor.function([batch, R], output, mode=REFERENCE)(*values)])
+
+
 def test_sizes_that_are_to_be_found_in_a_batch_of_shapes():
     x, v, shape = pt.lscalar(), pt.dvector(), pt.tensor(dtype="int64", shape=(2,))
     shapes = pt.stack([[-1, x], [x - 1, -1]], axis=0)
