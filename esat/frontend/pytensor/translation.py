@@ -190,9 +190,11 @@ def _fitted(step: PyTensorStep, variable: Any, wanted: Any) -> Any:
         raise GraphError(
             describe("from_pytensor", [one.type for one in step.node.inputs], reason, step.where)
         )
-    # Eigh of two complex matrices is said to be real in PyTensor: no imaginary part is dropped, as there.
-    real = type.kind == "c" and np.dtype(wanted.type.dtype).kind == "f"
-    fitted = variable if real or type.dtype == wanted.type.dtype else cast(variable, wanted.type.dtype)
+    # Eigenvectors of complex matrices are said to be real in PyTensor: their imaginary parts are not dropped.
+    same = type.dtype == wanted.type.dtype or (
+        type.kind == "c" and label(step.op).strip("}").endswith("Eigh")
+    )
+    fitted = variable if same else cast(variable, wanted.type.dtype)
     sizes = zip(type.shape, shape, strict=True)
     ones = [1 if own is None and size == 1 else None for own, size in sizes]
     return specify_shape(fitted, ones) if 1 in ones else fitted

@@ -8,6 +8,7 @@ import scipy.linalg
 from pytensor.tensor.linalg.solvers.linear_control import TRSYL
 from pytensor.tensor.linalg.solvers.lstsq import lstsq, tensorsolve
 from pytensor.tensor.linalg.solvers.tridiagonal import tridiagonal_lu_factor, tridiagonal_lu_solve
+from pytensor.tensor.math import Sum
 from pytensor.tensor.signal import convolve1d
 
 from frontend.pytensor.peer import MODES, compared, same, slopes, variable
@@ -146,6 +147,13 @@ def test_gradients_of_convolutions_of_sizes_that_are_not_known(kind):
         values = [RNG.normal(size=6), RNG.normal(size=size), RNG.normal(size=(2, 6))]
         inputs = [x, y, rows]
         compared(inputs, [*outputs, *slopes(outputs, inputs)], values)
+
+
+def test_sums_of_complex_numbers_as_real_ones():
+    """PyTensor drops imaginary parts of what is summed, where the result is said to be real."""
+    x = variable(A + 0j)
+    total = Sum(axis=0, dtype="float64", acc_dtype="complex128")(x)
+    compared([x], [total], [A + 0j])
 
 
 def test_blocks_in_batches():
