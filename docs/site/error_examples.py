@@ -47,6 +47,10 @@ f(np.ones(3))
         "esat.jit(np.linalg.inv)(np.ones((2, 3)))",
         "The matrix has to be square; `pinv` and `lstsq` take others.",
     ),
+    "StatedShapeError": (
+        "x = esat.vector('x')\nesat.compile(esat.Graph([x], [esat.specify_shape(x, (3,))]))(np.ones(4))",
+        "Give a value of the sizes that the graph states, or state them by `None`.",
+    ),
     "CallError": (
         "esat.exp(esat.vector('x'), axis=0)",
         "`help` of the function names its parameters.",

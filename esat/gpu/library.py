@@ -29,7 +29,12 @@ def device_form(node: Apply, device: Device) -> DeviceForm | None:
 
 def former_of(kind: type[Op]) -> Former | None:
     """What makes the forms of nodes of such ops; None where no device has one."""
-    return next((FORMS[base] for base in kind.__mro__ if base in FORMS), None)
+    for base in kind.__mro__:
+        if base in FORMS:
+            return FORMS[base]
+        if vars(base).get("host_only"):  # what it extends computes something else
+            return None
+    return None
 
 
 FORMS: Mapping[type[Op], Former] = {**PLAIN, **SHAPES, **PARTS, **ALGEBRA}
