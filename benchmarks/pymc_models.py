@@ -157,8 +157,9 @@ def _child(
 # In the environment that has PyMC.
 
 
-def _function_of(name: str, mode: str) -> tuple[Callable[[], Any], Any]:
-    """What compiles the function of a model (of one variable, where the name is empty), and its argument."""
+def _function_of(name: str) -> tuple[Callable[[str], Any], Any]:
+    """What compiles the function of a model (of one variable, where the name is empty) in a mode, and its
+    argument."""
     import pymc as pm
     import pytensor.tensor as pt
     from pymc.blocking import DictToArrayBijection
@@ -181,7 +182,7 @@ def _function_of(name: str, mode: str) -> tuple[Callable[[], Any], Any]:
     joined_outputs, joined = join_nonshared_inputs(point=point, outputs=outputs, inputs=values)
     vector = DictToArrayBijection.map({value.name: point[value.name] for value in values}).data
 
-    def compiled() -> Any:
+    def compiled(mode: str) -> Any:
         function = pm.compile([joined], joined_outputs, mode=mode)
         function.trust_input = True
         return function
@@ -190,9 +191,9 @@ def _function_of(name: str, mode: str) -> tuple[Callable[[], Any], Any]:
 
 
 def _start(name: str, mode: str) -> dict[str, float]:
-    compiled, vector = _function_of(name, mode)
+    compiled, vector = _function_of(name)
     begin = time.process_time()
-    function = compiled()
+    function = compiled(mode)
     results = function(vector)
     [np.asarray(result) for result in results]  # JAX returns before the work is done
     seconds = time.process_time() - begin
@@ -204,10 +205,10 @@ def _calls(name: str, modes: Sequence[str]) -> dict[str, float]:
     runs: dict[str, Callable[[int], Any]] = {}
     results: dict[str, list[Any]] = {}
     nodes = 0
+    compiled, vector = _function_of(name)
     for mode in modes:
-        compiled, vector = _function_of(name, mode)
         try:
-            function = compiled()
+            function = compiled(mode)
             results[mode] = [np.asarray(result) for result in function(vector)]
         except Exception:  # a mode of PyTensor's may refuse a model, in errors of many kinds
             if mode == OURS:
