@@ -13,6 +13,7 @@ from pytensor.graph.op import Op as PyTensorOp
 from pytensor.tensor.random.type import RandomGeneratorType
 
 from esat.base.records import record
+from esat.errors import StatedShapeError
 from esat.frontend.pytensor.steps import PyTensorStep, label
 from esat.frontend.pytensor.types import as_pytensor, type_of
 from esat.graph.op import Family, Op
@@ -84,19 +85,23 @@ class ForeignCall:
         PyTensor's.
     places
         Of its inputs, those whose values are given; others are constants, or None.
+    sized
+        Whether results have the sizes that the op declares, which users' ops may do wrong: PyTensor compares
+        them with none.
     """
 
-    def __init__(self, node: Any, places: Sequence[int]) -> None:
+    def __init__(self, node: Any, places: Sequence[int], sized: bool = True) -> None:
         self.node = node
         self.places = tuple(places)
-        self.results = tuple(type_of(variable) for variable in node.outputs)
+        types = [type_of(variable) for variable in node.outputs]
+        self.results = tuple(types if sized else map(_without_sizes, types))
         self._fixed = [getattr(variable, "data", None) for variable in node.inputs]
         overwritten = {place for places in node.op.destroy_map.values() for place in places}
         self._overwritten = tuple(sorted(overwritten & set(self.places)))
         self._lock = threading.Lock()
         self._thunk: Any = None
         fixed = tuple(variable for place, variable in enumerate(node.inputs) if place not in set(self.places))
-        self._key = (node.op, tuple(variable.type for variable in node.inputs), self.places, fixed)
+        self._key = (node.op, tuple(variable.type for variable in node.inputs), self.places, fixed, sized)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ForeignCall) and self._key == other._key
@@ -161,7 +166,17 @@ def _taken(value: Any, type: Type, given: Sequence[Any]) -> Any:
     if not isinstance(type, TensorType):
         return type.filter(value)
     array = np.asarray(value, dtype=type.dtype)
+    fits = zip(array.shape, type.shape, strict=False)
+    if array.ndim == type.ndim and any(size not in (known, None) for known, size in fits):
+        raise StatedShapeError(f"perform gives shape {array.shape}, where {type} is declared")
     return array.copy() if any(np.shares_memory(array, one) for one in given) else array
+
+
+def _without_sizes(type: Type) -> Type:
+    """A type without sizes but those that are 1."""
+    if not isinstance(type, TensorType):
+        return type
+    return type.with_shape(tuple(1 if size == 1 else None for size in type.shape))
 
 
 def foreign(step: PyTensorStep) -> list[Variable]:
@@ -175,5 +190,5 @@ def foreign(step: PyTensorStep) -> list[Variable]:
     places = [place for place, operand in enumerate(step.operands) if operand is not None]
     for place in places:
         type_of(step.node.inputs[place])
-    op = Foreign(ForeignCall(step.node, places), f"pytensor.{label(step.op)}")
+    op = Foreign(ForeignCall(step.node, places, sized=not step.careful), f"pytensor.{label(step.op)}")
     return list(op.make_node(*(step.operands[place] for place in places)).outputs)

@@ -38,9 +38,12 @@ of matrices for several systems, which esat shares itself."""
 
 
 _REFUSED = re.compile(
-    r"does not fit the part of shape|^(solve|solve_triangular|solve_banded)\(.*[Ss]ingular", re.S
+    r"does not fit the part of shape|^(solve|solve_triangular|solve_banded)\(.*[Ss]ingular"
+    "|perform gives shape",
+    re.S,
 )
-"""What errors say that PyTensor does not raise: of values that are written, and of singular systems."""
+"""What errors say that PyTensor does not raise: of values that are written, of singular systems, and of
+users' ops that declare other sizes than they give."""
 
 
 class ESATLinker(JITLinker):
@@ -119,8 +122,9 @@ class PyTensorProgram:
         Which ops PyTensor runs.
     make_careful
         Gives the program for calls that this one refuses and PyTensor does not: with values to write that
-        have one element along an axis where no type says so, or with singular systems. What they need would
-        cost all calls. None where there is no such program.
+        have one element along an axis where no type says so, with singular systems, or with users' ops that
+        declare other sizes than they give. What they need would cost all calls. None where there is no such
+        program.
     """
 
     def __init__(

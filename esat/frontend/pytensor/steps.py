@@ -34,7 +34,8 @@ class PyTensorStep:
         Gives the results of another node of PyTensor's for operands.
     careful
         Whether to build what costs more and takes all that PyTensor does: values that are written and turn
-        out to have one element along an axis are stretched, solutions of singular systems are NaN.
+        out to have one element along an axis are stretched, solutions of singular systems are NaN, and what
+        users' ops declare of sizes is not believed.
     """
 
     op: Any

@@ -50,7 +50,8 @@ class PyTensorTranslation:
         Whether an op without a rule is an error; otherwise PyTensor's own code runs it, as a step.
     careful
         Whether to build what costs more and takes all that PyTensor does: values that are written and turn
-        out to have one element along an axis are stretched, solutions of singular systems are NaN.
+        out to have one element along an axis are stretched, solutions of singular systems are NaN, and what
+        users' ops declare of sizes is not believed.
 
     Attributes
     ----------

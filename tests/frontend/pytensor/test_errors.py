@@ -5,6 +5,8 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
 from pytensor.graph.replace import vectorize_graph
 from pytensor.tensor.pad import pad
 
@@ -136,3 +138,24 @@ def test_gradients_of_padded_arrays_of_known_sizes(kind):
     cost = (pad(x, ((1, 2), (2, 1)), mode=kind) * w).sum()
     weights = np.random.default_rng(3).normal(size=(7, 7))
     compared([x, w], [pytensor.grad(cost, x)], [M, weights], modes=("ESAT",))
+
+
+class _Halved(Op):
+    """Declares as many elements as there are, and gives half of them."""
+
+    def make_node(self, vector):
+        return Apply(self, [vector], [vector.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0][: len(inputs[0]) // 2]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sizes_that_users_ops_declare_are_not_believed(mode):
+    given, values = pt.dvector(shape=(6,)), np.arange(6.0)
+    outputs = [_Halved()(given) * 2.0, pt.sum(_Halved()(given * 3.0)) + given]
+    for found, wanted in zip(
+        pytensor.function([given], outputs, mode=mode)(values),
+        pytensor.function([given], outputs, mode=REFERENCE)(values), strict=True,
+    ):  # fmt: skip
+        np.testing.assert_array_equal(found, wanted)
