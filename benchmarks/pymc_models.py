@@ -98,8 +98,9 @@ def _row(
     name: str, figures: Mapping[str, float], modes: Sequence[str], ratios: dict[str, list[float]]
 ) -> str:
     """A model's figures by kind, each of all modes; the ratios are added to those of their kind."""
-    nodes, difference = figures.get("nodes", math.nan), figures.get("difference", math.nan)
-    lines = [f"{name} ({nodes:.0f} nodes; values differ by {difference:.0e})"]
+    about = [f"{figures['nodes']:.0f} nodes"] if "nodes" in figures else []
+    about += [f"values differ by {figures['difference']:.0e}"] if "difference" in figures else []
+    lines = [f"{name} ({'; '.join(about)})"]
     for kind, unit in (
         ("cold", "s"), ("warm", "s"), ("memory", "MB"), ("call", "us"), ("native", "us"),
     ):  # fmt: skip
