@@ -13,7 +13,7 @@ from pytensor.graph.op import Op as PyTensorOp
 from pytensor.tensor.random.type import RandomGeneratorType
 
 from esat.base.records import record
-from esat.errors import StatedShapeError
+from esat.errors import StatedShapeError, UserLine, describe
 from esat.frontend.pytensor.steps import PyTensorStep, label
 from esat.frontend.pytensor.types import as_pytensor, type_of
 from esat.graph.op import Family, Op
@@ -88,10 +88,14 @@ class ForeignCall:
     sized
         Whether results have the sizes that the op declares, which users' ops may do wrong: PyTensor compares
         them with none.
+    where
+        The user's line, for errors.
     """
 
-    def __init__(self, node: Any, places: Sequence[int], sized: bool = True) -> None:
-        self.node = node
+    def __init__(
+        self, node: Any, places: Sequence[int], sized: bool = True, where: UserLine | None = None
+    ) -> None:
+        self.node, self.where = node, where
         self.places = tuple(places)
         types = [type_of(variable) for variable in node.outputs]
         self.results = tuple(types if sized else map(_without_sizes, types))
@@ -119,7 +123,13 @@ class ForeignCall:
             error.pytensor_node = self.node  # type: ignore[attr-defined] # the linker names it
             raise
         given = [value for value in values if isinstance(value, np.ndarray)]
-        return tuple(_taken(*pair, given) for pair in zip(results, self.results, strict=True))
+        found = tuple(_taken(*pair, given) for pair in zip(results, self.results, strict=True))
+        for value, type in zip(found, self.results, strict=True):
+            if isinstance(type, TensorType) and not _fits(value.shape, type.shape):
+                types = [variable.type for variable in self.node.inputs]
+                reason = f"perform gives shape {value.shape}, where {type} is declared"
+                raise StatedShapeError(describe(label(self.node.op), types, reason, self.where))
+        return found
 
     def _given(self, place: int, value: Any) -> Any:
         variable = self.node.inputs[place]
@@ -166,10 +176,14 @@ def _taken(value: Any, type: Type, given: Sequence[Any]) -> Any:
     if not isinstance(type, TensorType):
         return type.filter(value)
     array = np.asarray(value, dtype=type.dtype)
-    fits = zip(array.shape, type.shape, strict=False)
-    if array.ndim == type.ndim and any(size not in (known, None) for known, size in fits):
-        raise StatedShapeError(f"perform gives shape {array.shape}, where {type} is declared")
     return array.copy() if any(np.shares_memory(array, one) for one in given) else array
+
+
+def _fits(shape: Sequence[int], declared: Sequence[int | None]) -> bool:
+    """Whether sizes are those of a type; for another number of axes there is an error of its own."""
+    return len(shape) != len(declared) or all(
+        wanted in (size, None) for size, wanted in zip(shape, declared, strict=True)
+    )
 
 
 def _without_sizes(type: Type) -> Type:
@@ -190,5 +204,5 @@ def foreign(step: PyTensorStep) -> list[Variable]:
     places = [place for place, operand in enumerate(step.operands) if operand is not None]
     for place in places:
         type_of(step.node.inputs[place])
-    op = Foreign(ForeignCall(step.node, places, sized=not step.careful), f"pytensor.{label(step.op)}")
+    op = Foreign(ForeignCall(step.node, places, not step.careful, step.where), f"pytensor.{label(step.op)}")
     return list(op.make_node(*(step.operands[place] for place in places)).outputs)

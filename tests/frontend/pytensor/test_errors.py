@@ -10,6 +10,7 @@ from pytensor.graph.op import Op
 from pytensor.graph.replace import vectorize_graph
 from pytensor.tensor.pad import pad
 
+from esat.errors import ShapeError
 from frontend.pytensor.peer import MODES, REFERENCE, compared, same, variable
 
 M = np.arange(16.0).reshape(4, 4)
@@ -159,3 +160,11 @@ def test_sizes_that_users_ops_declare_are_not_believed(mode):
         pytensor.function([given], outputs, mode=REFERENCE)(values), strict=True,
     ):  # fmt: skip
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_an_op_that_declares_other_sizes_is_named_where_its_operands_may_be_overwritten():
+    """Then the call cannot be made a second time."""
+    given = pt.dvector(shape=(6,))
+    function = pytensor.function([pytensor.In(given, mutable=True)], _Halved()(given * 2.0), mode="ESAT")
+    with pytest.raises(ShapeError, match=r"^_Halved\(.*perform gives shape \(3,\).*\n.*test_errors.py"):
+        function(np.arange(6.0))
