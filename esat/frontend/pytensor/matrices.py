@@ -28,7 +28,12 @@ from esat.ops.arrays.sorting import argsort
 from esat.ops.arrays.view import expand_dims, squeeze
 from esat.ops.cast import cast
 from esat.ops.linalg.algebra import identity_like
-from esat.ops.linalg.bands import TRIDIAGONAL_FACTORS, BandedSolve, TridiagonalFactorsSolve
+from esat.ops.linalg.bands import (
+    MISSING_OF_FACTORS,
+    TRIDIAGONAL_FACTORS,
+    BandedSolve,
+    TridiagonalFactorsSolve,
+)
 from esat.ops.linalg.factor import QR, QRMode
 from esat.ops.linalg.functions import ORDER_OF_PIVOTS, PIVOTS_OF_ORDER
 from esat.ops.linalg.pivoted import PivotedQR
@@ -245,8 +250,7 @@ def _tridiagonal_factors(step: PyTensorStep) -> list[Variable]:
     dtype = step.dtype
     factors: Variable = TRIDIAGONAL_FACTORS(_bands(*(cast(one, dtype) for one in step.operands)))
     size = size_of(factors, factors.tensor_type.ndim - 1)
-    missing = (1, 0, 1, 2, 0)  # how many fewer elements than equations LAPACK's vectors have
-    sizes = [op_named("maximum")(op_named("sub")(size, less), 0) for less in missing]
+    sizes = [op_named("maximum")(op_named("sub")(size, less), 0) for less in MISSING_OF_FACTORS]
     *vectors, pivots = (factors[..., row, :count] for row, count in enumerate(sizes))
     return [*vectors, cast(op_named("real")(pivots), "int32")]
 

@@ -178,7 +178,7 @@ class TridiagonalFactors(MatrixOp):
         result: Array = np.zeros((*batch, 5, size), bands.dtype)
         for place in np.ndindex(*batch):
             for row, found in enumerate(_factored(bands[place])[:-1]):
-                count = max(size - _MISSING[row], 0)
+                count = max(size - MISSING_OF_FACTORS[row], 0)
                 result[place][row, :count] = found[:count]
         return (result,)
 
@@ -222,7 +222,7 @@ class TridiagonalFactorsSolve(_OfBands):
         if not np.all((pivots == own) | (pivots == own + 1)) or pivots[-1] != size:
             # LAPACK believes them.
             raise ValueError("rows are exchanged with others than the next")
-        factors = [row[: size - missing] for row, missing in zip(rows, _MISSING, strict=True)]
+        factors = [row[: size - missing] for row, missing in zip(rows, MISSING_OF_FACTORS, strict=True)]
         return _substituted([*factors[:4], pivots], sides, self.transpose)
 
     def vjp(self, node: Apply, cotangents: Sequence[Variable | None]) -> list[Variable | None]:
@@ -243,7 +243,7 @@ class TridiagonalFactorsSolve(_OfBands):
         return f"{self.name}{{transpose}}" if self.transpose else self.name
 
 
-_MISSING = (1, 0, 1, 2, 0)
+MISSING_OF_FACTORS = (1, 0, 1, 2, 0)
 """How many fewer elements than equations LAPACK's vectors of factors have."""
 
 
