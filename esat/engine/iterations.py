@@ -7,7 +7,7 @@ rebuilds. It may be left when an array is full, or when a call has taken long; t
 from __future__ import annotations
 
 from esat.engine.plan_runs import act, search
-from esat.engine.planning import planned
+from esat.engine.planning import measured, planned
 from esat.engine.rules import (
     ACTIONS,
     ATOM_LIST,
@@ -36,6 +36,7 @@ from esat.engine.state.memory import (
     EXCEEDED_LIMIT,
     FOUND,
     FULL,
+    GIVE_UP_AT,
     ITERATIONS,
     LEFT_OUT,
     LIVE,
@@ -261,10 +262,20 @@ def _search_news(m: MachineMemory, rule: int, number: int) -> int:
             first = other
             least = live * _FEWER
     start = rules[atom + STARTS] + first
-    if rules[start] == 0:
-        rules[start] = planned(m, rule, number, first)
-        if rules[start] == 0:
+    matches, found = state[MATCHES], state[RULE_FOUND]
+    plan = rules[start] if rules[start] != 0 else planned(m, rule, number, first)
+    while plan != 0:
+        rules[start] = plan
+        state[SEARCHED] += 1
+        state[GIVE_UP_AT] = state[VISITED] + m.plans[plan - 1]
+        search(m, plan, rule)
+        if state[FULL] != 0:
             return NEEDS_ROOM
-    state[SEARCHED] += 1
-    search(m, rules[start], rule)
-    return NEEDS_ROOM if state[FULL] != 0 else FINISHED
+        if state[VISITED] <= state[GIVE_UP_AT]:
+            return FINISHED
+        state[MATCHES], state[RULE_FOUND] = matches, found
+        measured(m, plan)
+        plan = planned(m, rule, number, first)
+        if plan != 0:
+            m.plans[plan - 1] = 2 * m.plans[rules[start] - 1]
+    return NEEDS_ROOM

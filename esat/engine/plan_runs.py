@@ -29,6 +29,7 @@ from esat.engine.state.memory import (
     EVENT_WORDS,
     FLAGS,
     FULL,
+    GIVE_UP_AT,
     ID_WORDS,
     INDEX_WORDS,
     INDEXES,
@@ -71,10 +72,13 @@ _END = 1 << 60
 
 
 def search(m: MachineMemory, pc: int, rule: int) -> None:
-    """Find all matches of a plan, or as many as the limit of a rule and one more."""
+    """Find all matches of a plan, or as many as the limit of a rule and one more.
+
+    It leaves when it has looked at so many rows that the plan is to be given up.
+    """
     plans, registers, tables, stack, state = m.plans, m.registers, m.tables, m.stack, m.state
     depth = 0
-    while True:
+    while state[VISITED] <= state[GIVE_UP_AT]:
         op = plans[pc]
         is_going_on = True
         if op == SCAN or op == INDEX:
@@ -85,6 +89,7 @@ def search(m: MachineMemory, pc: int, rule: int) -> None:
                 stack[depth + 1] = mark if part == UNSEEN else 0
                 stack[depth + 2] = mark if part == SEEN else tables[plans[pc + 1] * TABLE_WORDS + COUNT]
             else:
+                plans[pc + 7] += 1
                 stack[depth + 1] = latest_row(m, plans[pc + 1], plans[pc + 4], registers[plans[pc + 5]])
                 stack[depth + 2] = -1 - mark if part == UNSEEN else mark if part == SEEN else _END
             depth += _FRAME
@@ -123,7 +128,7 @@ def search(m: MachineMemory, pc: int, rule: int) -> None:
                 count = 5 + 3 * plans[pc + 4]
             else:
                 is_going_on = _followed(m, depth - _FRAME)
-                count = 7 + 3 * plans[pc + 6]
+                count = 9 + 3 * plans[pc + 6]
             if is_going_on:
                 pc += count
             else:
@@ -209,8 +214,9 @@ def _followed(m: MachineMemory, frame: int) -> bool:
     while row >= least:
         cell = rows + row * stride
         following = cells[before + row] - 1
-        if cells[cell] & FLAGS == 0 and (end < 0 or row < end) and _agrees(m, pc + 7, m.plans[pc + 6], cell):
+        if cells[cell] & FLAGS == 0 and (end < 0 or row < end) and _agrees(m, pc + 9, m.plans[pc + 6], cell):
             m.stack[frame + 1] = following
+            m.plans[pc + 8] += 1
             m.state[VISITED] += 1
             return True
         row = following

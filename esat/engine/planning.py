@@ -5,6 +5,10 @@ for all. The next atom is the one with the fewest rows to be expected, from the 
 Arithmetic and comparisons are done as soon as their arguments are known; what makes multisets is put off
 until an atom would multiply the rows. A search may begin with an atom of a smaller table than the one with
 news.
+
+Averages say little where some values are in most rows, as an exponential in the products of a long density.
+So a search that has looked at more rows than it may notes how many it found by each atom, gives up, and
+begins again by the plan that follows from that, with twice the rows.
 """
 
 from __future__ import annotations
@@ -70,16 +74,23 @@ _NEW = 0.1
 """Of the rows of an atom, those that are new: there are few as a rule."""
 _NUMBERED = 1e3
 """Rows of one that shares numbers only, such as a dtype."""
+_FEW_ROWS = 1_000
+"""Rows that the search of a new plan may look at: some 30 microseconds."""
+_PARTS = 64
+"""Measured rows are counted in such parts."""
 
 
 def planned(m: MachineMemory, rule: int, news: int, first: int) -> int:
-    """Where the plan is that begins with one atom and finds what is new by another; 0 without room."""
+    """Where the plan is that begins with one atom and finds what is new by another; 0 without room.
+
+    The word before it tells how many rows its search may look at.
+    """
     rules = m.rules
     atoms = rules[rule + ATOMS]
-    words, cells = 2, 0
+    words, cells = 3, 0
     for number in range(atoms):
         table = _table(m, rule, number)
-        words += 8 + 3 * m.tables[table + WIDTH]
+        words += 10 + 3 * m.tables[table + WIDTH]
         # For an index: a plan that is made anew, for want of room, is to be the same.
         cells += room_for_index(m, table // TABLE_WORDS)
     for number in range(rules[rule + PRIMITIVES]):
@@ -97,6 +108,7 @@ def planned(m: MachineMemory, rule: int, news: int, first: int) -> int:
     for number in range(rules[rule + PRIMITIVES]):
         rules[rules[rules[rule + PRIMITIVE_LIST] + number] + IS_PLACED] = 0
     begin = m.state[PLANS]
+    _emit(m, _FEW_ROWS)
     placed = known + rules[rule + VARIABLES]
     number = first
     for _ in range(atoms):
@@ -111,7 +123,27 @@ def planned(m: MachineMemory, rule: int, news: int, first: int) -> int:
     if m.state[FULL] != 0:
         m.state[PLANS] = begin
         return 0
-    return begin
+    return begin + 1
+
+
+def measured(m: MachineMemory, plan: int) -> None:
+    """Note how many rows a plan found by the columns that it joined its atoms by."""
+    pc = plan
+    while m.plans[pc] != MATCH:
+        op = m.plans[pc]
+        if op == COMPUTE:
+            pc += 8 + m.plans[pc + 7]
+        elif op == LOOK:
+            pc += 6 + m.tables[m.plans[pc + 1] * TABLE_WORDS + INPUTS]
+        elif op == SCAN:
+            pc += 5 + 3 * m.plans[pc + 4]
+        else:
+            width = m.tables[m.plans[pc + 1] * TABLE_WORDS + WIDTH]
+            if m.plans[pc + 7] > 0 and m.plans[pc + 2] != UNSEEN:
+                atom = m.plans[pc + 3] - MARK
+                rows = (m.plans[pc + 8] * _PARTS) // m.plans[pc + 7]
+                m.rules[atom + COLUMNS + width + m.plans[pc + 4]] = 1 + rows
+            pc += 9 + 3 * m.plans[pc + 6]
 
 
 def _table(m: MachineMemory, rule: int, number: int) -> int:
@@ -155,6 +187,8 @@ def _expected(m: MachineMemory, rule: int, number: int, known: int) -> float:
     width = m.tables[table + WIDTH]
     unknown = 0
     related = 0
+    joined = _joined(m, atom, table, known)
+    found = m.rules[atom + COLUMNS + width + joined] if joined >= 0 else 0
     least = _UNRELATED + size
     for column in range(width):
         is_known = _is_known(m, known, m.rules[atom + COLUMNS + column])
@@ -173,6 +207,8 @@ def _expected(m: MachineMemory, rule: int, number: int, known: int) -> float:
                 least = min(least, rows)
             else:
                 least = min(least, _NUMBERED + size)
+    if unknown > 0 and found > 0:
+        return float(found - 1) / _PARTS
     if unknown == 0:
         is_output_known = width == inputs or _is_known(m, known, m.rules[atom + COLUMNS + inputs])
         selective = not is_output_known and not m.tables[table + IS_CONSTRUCTOR] and size >= 0.5 * ids
@@ -254,6 +290,8 @@ def _place(m: MachineMemory, rule: int, number: int, news: int, is_first: bool, 
         _emit(m, joined)
         _emit(m, rules[atom + COLUMNS + joined])
         _emit(m, width - 1)
+        _emit(m, 0)
+        _emit(m, 0)
     else:
         _emit(m, width)
     for column in range(width):

@@ -129,7 +129,7 @@ class _Writer:
         return words, RulePlace(self.base, name, ruleset)
 
     def _atom(self, atom: TableAtom, starts: int, columns: Sequence[int]) -> list[int]:
-        return [self.vocabulary.tables[atom.table].number, 0, starts, *columns]
+        return [self.vocabulary.tables[atom.table].number, 0, starts, *columns, *[0] * len(columns)]
 
     def _primitive(self, call: Call, arguments: Sequence[int], result: int) -> list[int]:
         op, function, target, sort = self._operation(call)

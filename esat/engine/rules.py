@@ -17,7 +17,7 @@ RULE_WORDS = 10
 TABLE = 0
 MARK = 1  # the first row that the rule has not seen
 STARTS = 2  # where the plans for its news are, by the atom that they begin with
-COLUMNS = 3
+COLUMNS = 3  # then, for each column again, rows found by it, as `measured` notes them; 0: not measured
 
 # ---- a primitive of a query
 OPERATION = 0
@@ -32,7 +32,7 @@ ARGUMENTS = 8
 
 # ---- instructions of plans
 SCAN = 1  # table, part, mark, count; for each column whether it is compared, column, register
-INDEX = 2  # table, part, mark, column, register, count; as above
+INDEX = 2  # table, part, mark, column, register, count, how often it began, rows it found; as above
 LOOK = 3  # table, part, mark, use of the output, register, inputs
 COMPUTE = 4  # operation, use of the result, register, function, target, sort, count, arguments
 MATCH = 5

@@ -98,7 +98,8 @@ TERM_LIMIT = 30
 EXCEEDED_LIMIT = 31  # whether a rule had more matches than were left
 MAKER = 32  # what rows are noted to be made by: ORIGIN_STEP times the address of a rule; 0: none
 LOG = 33  # the first free word of the log; 0: nothing is logged
-REPEATED = 34  # two words for each depth of repetition: whether it changed anything, how often it ran
+GIVE_UP_AT = 34  # rows looked at when a search is to give up its plan
+REPEATED = 35  # two words for each depth of repetition: whether it changed anything, how often it ran
 DEEPEST = 15  # repetitions within each other, less one
 STATE_WORDS = REPEATED + 2 * DEEPEST
 

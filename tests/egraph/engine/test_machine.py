@@ -8,7 +8,7 @@ from esat.engine import matching_engine
 from esat.engine.machine_program import MachineProgram
 from esat.engine.matching_engine import MatchingEngine
 from esat.engine.schedules import RulesetRun
-from esat.engine.state import growing_arrays
+from esat.engine.state import growing_arrays, memory
 from esat.engine.vocabulary import UnknownFormError
 from esat.errors import SaturationError
 from tests.egraph.engine.states import differences, state_of
@@ -226,6 +226,27 @@ def test_growth_and_long_runs_come_back(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(matching_engine, "_PAUSE", 2_000)
     assert counts[0] == 2003  # growth from one term
     assert len(counts) > 3  # pauses
+
+
+def test_a_plan_is_given_up_where_it_looks_at_too_many_rows() -> None:
+    text = """(sort T) (constructor N (i64) T) (relation holds (T T)) (relation from (T T))
+    (relation to (T T)) (relation same (T T)) (ruleset a)
+    (rule ((holds p h) (holds q h) (from p r) (to r q)) ((same p q)) :ruleset a :name "same") """
+    # At first each value is held once, and many rows are from each: it is best to join what holds the same.
+    rows = [f"(holds (N {-i}) (N {i})) (to (N {-i}) (N {-i}))" for i in range(1, 100)]
+    rows += [f"(from (N {-i}) (N {-j}))" for i in range(1, 50) for j in range(1, 20)]
+    engine = run(MatchingEngine(), text + " ".join(rows), [])
+    steps = engine.schedule([RulesetRun(("a",))])
+    engine.run_schedule(steps)
+    found = engine.sizes()["same"]
+    # Then all hold the same, and there is one row from each.
+    size = 300
+    engine.load(
+        " ".join(f"(holds (N {i}) (N 0)) (from (N {i}) (N {i})) (to (N {i}) (N {i}))" for i in range(size))
+    )
+    engine.run_schedule(steps)
+    assert (found, engine.sizes()["same"]) == (19, 19 + size)
+    assert engine.arrays.memory.state[memory.VISITED] < size**2 // 4
 
 
 def test_values_that_contradict_each_other_end_it() -> None:
