@@ -84,11 +84,18 @@ def encode(graph: FunctionGraph, equalities: Sequence[Claim] = ()) -> TermGraph:
     encoder.takes_logarithms = any(node.op.name in LOGARITHMS for node in nodes)
     leaves = [leaf for leaf in inputs_of(sides) if isinstance(leaf, SharedVariable)]
     encoder.add_inputs(list(dict.fromkeys([*graph.inputs, *graph.shared_variables, *leaves])))
-    for node in nodes:
-        try:
-            encoder.add_node(node)
-        except _ContradictionError as error:
-            raise _contradiction(node, error) from None
+    place: dict[Apply | None, int] = {node: number for number, node in enumerate(nodes)}
+    begin = 0
+    for root in (*graph.outputs, *sides):
+        end = max(begin, place.get(root.owner, -1) + 1)
+        for node in nodes[begin:end]:
+            try:
+                encoder.add_node(node)
+            except _ContradictionError as error:
+                raise _contradiction(node, error) from None
+        begin = end
+        # A constant that is a side has its number here: what is told later comes after it.
+        encoder.operand(root)
     result = encoder.finish(graph.outputs, equalities)
     result.verify()
     return result
@@ -167,7 +174,8 @@ class _Encoder:
         self.inputs.append(variable)
         self._add(variable, "In", (), (position,), symbols=True)
 
-    def _operand(self, variable: Variable) -> int:
+    def operand(self, variable: Variable) -> int:
+        """Number of a Variable's term; constants are added when they are first asked for."""
         variable = self.folded.get(variable, variable)
         if variable not in self.number and isinstance(variable, Constant):
             self._add_constant(variable)
@@ -198,7 +206,7 @@ class _Encoder:
             self.folded.update(zip(node.outputs, constants, strict=True))
             return
         op = node.op
-        operands = [self._operand(variable) for variable in node.inputs]
+        operands = [self.operand(variable) for variable in node.inputs]
         output = node.outputs[0]
         if isinstance(op, Assume):
             self._add_assumption(output, operands[0], op)
@@ -368,7 +376,7 @@ class _Encoder:
         )
 
     def _equate(self, left: Variable, right: Variable) -> tuple[int, int]:
-        pair = self._operand(left), self._operand(right)
+        pair = self.operand(left), self.operand(right)
         for sizes in zip(self._shape_of(left), self._shape_of(right), strict=False):
             with suppress(_ContradictionError):  # then an op of the graph fails when it runs
                 self.dimensions.merge(*sizes)
@@ -379,7 +387,7 @@ class _Encoder:
         return self.builder.types[left].broadcast == self.builder.types[right].broadcast
 
     def finish(self, outputs: Sequence[Variable], equalities: Sequence[Claim]) -> TermGraph:
-        roots = tuple(self._operand(output) for output in outputs)
+        roots = tuple(self.operand(output) for output in outputs)
         equal = tuple(self._equate(claim[0], claim[1]) for claim in equalities)
         told = zip(equal, equalities, strict=True)
         types = tuple(

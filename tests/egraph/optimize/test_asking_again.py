@@ -10,8 +10,10 @@ import esat
 from esat import classic
 from esat.classic.equalities import CollectEqualities
 from esat.classic.rewriting import LOCALS
+from esat.egraph.language.encode import encode
 from esat.errors import EsatWarning, SaturationError
 from esat.extract.kept_graphs import kept_graphs
+from esat.graph import FunctionGraph
 from esat.optimize.equality.saturating import LiveEGraph
 from esat.optimize.saturation import _Inquiry
 
@@ -202,3 +204,21 @@ def test_what_was_found_before_a_question_that_fails_is_judged_and_chosen():
     assert result == "accurate of e-graph"
     assert asked == ["first", "cheapest of e-graph", "accurate of e-graph"]
     assert inquiry.equalities == ["new"]
+
+
+def test_terms_of_more_claims_begin_with_those_of_fewer() -> None:
+    x, y = esat.vector("x"), esat.vector("y")
+    graph = FunctionGraph([x, y], [esat.exp(x) * y], clone=False)
+    # A side that is a constant, one that folds to one, and one whose constant nothing else has.
+    zero, two = esat.constant(np.zeros(3)), esat.constant(2.0)
+    claims = [
+        (esat.zeros_like(x), zero, "zero"),
+        (two + two, esat.constant(4.0), "four"),
+        (x * two, x + x, "twice"),
+    ]
+    whole = encode(graph, claims)
+    for count in range(len(claims)):
+        fewer = encode(graph, claims[:count])
+        assert whole.terms[: len(fewer.terms)] == fewer.terms
+        assert whole.equal[: len(fewer.equal)] == fewer.equal
+        assert len(whole.arrays) >= len(fewer.arrays)
