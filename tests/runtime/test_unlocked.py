@@ -1,5 +1,9 @@
 """Native functions for large arrays: what the driver gives, with other threads running meanwhile."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -9,8 +13,10 @@ from native_calls import by_driver, way_of
 
 import esat
 from esat.codegen.ground.blas_library import one_thread
+from esat.codegen.native_functions.native_plan import calls_python
 from esat.errors import InputError, ShapeError
 from esat.runtime.native import direct
+from esat.runtime.native.direct import recipe_in_one_thread
 
 X, Y = esat.vector("x"), esat.vector("y")
 SIZE = 1 << 17
@@ -118,6 +124,74 @@ def test_products_of_normal_equations_are_steps(dtype, rows, single_threads):
     frequent(program, *arrays)
     assert way_of(program) in ("native", "native with shared")
     np.testing.assert_array_equal(program(*arrays), by_driver(program, *arrays))
+
+
+@pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF"])
+@pytest.mark.parametrize(
+    ("rows", "inner", "many"),
+    [(3770, 10, 1), (10, 3770, 1), (1, 3770, 10), (1, 10, 3770), (1, 20_000, 1), (9217, 1, 1),
+     (100, 5000, 1), (700, 700, 1), (301, 40, 40), (30, 500, 20), (5, 300, 200), (3, 3, 40_000)],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_are_cut_where_libraries_would_wake_threads(dtype, rows, inner, many, orders):
+    """A program for several threads cannot keep a library to one while it has given up the lock."""
+    operands = [esat.matrix(name, dtype=dtype) for name in "ab"]
+    given = [one if order == "C" else one.T for one, order in zip(operands, orders, strict=True)]
+    large = esat.vector("large", dtype=dtype)
+    graph = esat.Graph([*operands, large], [given[0] @ given[1], large + 1])
+    program = esat.compile(graph, esat.Mode("fast_run", threads=4, variants=0))
+    generator = np.random.default_rng(0)
+    matrices = [generator.standard_normal(shape).astype(dtype) for shape in ((rows, inner), (inner, many))]
+    arrays = [
+        one if order == "C" else np.ascontiguousarray(one.T)
+        for one, order in zip(matrices, orders, strict=True)
+    ]
+    arrays.append(np.zeros(1 << 18, dtype))
+    program(*arrays)
+    calls = program._calls
+    recipe = recipe_in_one_thread(calls.program, calls.table, tuple(one.shape for one in arrays))
+    assert recipe.unlocked
+    assert not recipe.libraries
+    is_odd = rows == 3  # one row would be left over, a product with a vector
+    assert calls_python(recipe.steps) == is_odd
+    product, _ = recipe.function(program)(*arrays)
+    wanted = matrices[0].astype(np.float64) @ matrices[1]
+    bound = np.abs(matrices[0]).astype(np.float64) @ np.abs(matrices[1])
+    assert np.all(np.abs(product - wanted) <= 16 * np.finfo(dtype).eps * bound)
+    arrays[0][...] = np.nan
+    assert np.isnan(recipe.function(program)(*arrays)[0]).all()
+
+
+PRODUCTS = """
+import json, sys
+import numpy as np
+import esat
+
+rows, columns = {shape}
+data = np.sin(np.arange(1.0 * rows * columns)).reshape(rows, columns)
+m, w, x = esat.matrix("m"), esat.vector("w"), esat.vector("x")
+function = esat.compile(esat.Graph([m, w, x], [m @ w, x @ m]))
+arrays = data, np.linspace(0.0, 1.0, columns), np.linspace(0.0, 1.0, rows)
+results = [one.tolist() for one in function(*arrays)]
+print(json.dumps([results, type(function).__name__, sorted(sys.modules)]))
+"""
+
+
+@pytest.mark.parametrize("shape", ["(18_000, 10)", "(60_000, 10)"])
+def test_a_second_process_compiles_no_products(tmp_path, shape):
+    """Of large ones the library's routine is recorded; others are native, and need nothing of numba's."""
+    environment = {**os.environ, "ESAT_CACHE_DIR": str(tmp_path), "ESAT_EGRAPH_CACHE": "1"}
+    environment["NUMBA_NUM_THREADS"] = "2"
+    command = [sys.executable, "-c", PRODUCTS.replace("{shape}", shape)]
+    (first, kind, _), (again, second, loaded) = (
+        json.loads(subprocess.run(command, capture_output=True, check=True, env=environment).stdout)
+        for _ in range(2)
+    )
+    assert (kind, second) == ("Executable", "RecordedExecutable")
+    assert not {"egglog", "esat.compilation.pipeline"} & {*loaded}
+    assert ("numba" in loaded) == (shape == "(60_000, 10)")
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-13)
 
 
 def test_updates_of_large_shared_variables():

@@ -34,7 +34,7 @@ from esat.codegen.matmul.small_products import order_of, product_pointers
 from esat.codegen.matmul.structured import Routine
 from esat.codegen.matmul.unrolled_products import unrolled_plan
 from esat.codegen.threads import granted_threads
-from esat.graph import Apply
+from esat.graph import Apply, TensorType
 from esat.graph.op import Array
 from esat.ops.accumulate import AccumulateProduct
 
@@ -51,12 +51,20 @@ class ProductRoutine:
     ----------
     multiply
         What does it for large matrices.
+    left, right, threads
+        What that follows from: the operands' types, and the most threads; None for the default.
     largest_unrolled
         Multiplications up to which a product is code of its own.
     """
 
     multiply: Routine
+    left: TensorType
+    right: TensorType
+    threads: int | None
     largest_unrolled: int
+
+    def __reduce__(self) -> Any:
+        return _routine_of_types, (self.left, self.right, self.threads, self.largest_unrolled)
 
     def __call__(self, left: Array, right: Array, output: Array) -> None:
         call = _small_product(
@@ -100,13 +108,20 @@ def product_routine(node: Apply, threads: int | None, target: Target) -> Routine
     matrix times a matrix, a column or a row. Types tell batches of them, and a batch times one matrix, which
     is one product of the stacked rows.
     """
-    if node.inputs[0].tensor_type.dtype not in ("float32", "float64"):
-        return _library_routine(node, threads)
-    return ProductRoutine(_library_routine(node, threads), target.unrolled_product)
-
-
-def _library_routine(node: Apply, threads: int | None) -> Routine:
     left, right = (variable.tensor_type for variable in node.inputs)
+    return _routine_of_types(left, right, threads, target.unrolled_product)
+
+
+def _routine_of_types(
+    left: TensorType, right: TensorType, threads: int | None, largest_unrolled: int
+) -> Routine:
+    multiply = _library_routine(left, right, threads)
+    if left.dtype not in ("float32", "float64"):
+        return multiply
+    return ProductRoutine(multiply, left, right, threads, largest_unrolled)
+
+
+def _library_routine(left: TensorType, right: TensorType, threads: int | None) -> Routine:
     letter = LETTERS.get(left.dtype)
     if letter is None:
         return _numpy_product

@@ -354,11 +354,15 @@ class NativeMemory:
         A function that gives up the lock cannot tell the library, which others use meanwhile: where there are
         several threads, the step is the driver's.
         """
+        if not self.may_keep_alone(package):
+            raise NoNativeFormError
         functions = thread_functions(package)
         if functions is not None:
             self.libraries[functions] = None
-        if self.unlocked and not (has_one_thread(self.program) and functions is not None):
-            raise NoNativeFormError
+
+    def may_keep_alone(self, package: Package) -> bool:
+        """Whether :meth:`keep_alone` lets the step be part of the function."""
+        return not self.unlocked or (has_one_thread(self.program) and thread_functions(package) is not None)
 
     def take(self, inner: NativeMemory) -> None:
         """Have what a program inside needs: code, numbers and memory."""

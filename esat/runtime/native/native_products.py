@@ -6,13 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from esat.codegen.ground.blas_library import WOKEN_FROM, Package, wakes_threads
+from esat.codegen.ground.blas_library import (
+    WOKEN_FROM,
+    WOKEN_FROM_VECTOR,
+    Package,
+    wakes_threads,
+)
 from esat.codegen.matmul.blas import HANDED_TO_NUMPY, ProductRoutine
 from esat.codegen.matmul.shared_products import SHARED_FROM, SMALL_PRODUCT
 from esat.codegen.matmul.small_products import order_of, product_pointers
 from esat.codegen.matmul.structured_routine import StructuredRoutine
 from esat.codegen.matmul.unrolled_products import UnrolledProduct, unrolled_product
-from esat.codegen.native_functions.native_plan import ArraySpecification, KernelStep, Place, RoutineStep, Step
+from esat.codegen.native_functions.native_plan import (
+    ArraySpecification,
+    KernelStep,
+    Place,
+    RepeatedSteps,
+    RoutineStep,
+    Step,
+)
 from esat.codegen.rowwise.gemv_pair import (
     RowsRoutine,
     block_of,
@@ -30,6 +42,9 @@ from esat.runtime.native.native_lapack import element, matrices, transposed
 from esat.runtime.native.native_memory import NativeMemory, NoNativeFormError, has_one_thread
 from esat.runtime.native.native_triangles import Triangle, is_read_by_columns, triangles_read
 from esat.runtime.native.native_views import NativeView
+
+_AT_ONCE = 4
+"""Rows or columns of a matrix that OpenBLAS reads at once for a product with a vector."""
 
 
 def product(memory: NativeMemory, node: Apply) -> list[Step]:
@@ -145,7 +160,9 @@ def _one_product(
         raise NoNativeFormError  # NumPy's sum of products is another function
     elif memory.unlocked and rows * inner * columns >= SHARED_FROM and not has_one_thread(memory.program):
         raise NoNativeFormError  # several threads share its parts
-    if wakes_threads(rows, inner, columns):
+    wakes = wakes_threads(rows, inner, columns)
+    in_pieces = wakes and rows * inner * columns < SHARED_FROM and not memory.may_keep_alone(package)
+    if wakes and not in_pieces:
         memory.keep_alone(package)
     operands = []
     for operand in (left, right):
@@ -155,6 +172,20 @@ def _one_product(
             steps += memory.move(copy, operand, np.dtype(dtype))
         operands.append(copy)
     left, right = operands
+    if in_pieces:
+        return [*steps, *_in_pieces(memory, dtype, left, right, output, scales, package)]
+    return [*steps, _by_library(memory, dtype, left, right, output, scales, package)]
+
+
+def _by_library(
+    memory: NativeMemory,
+    dtype: str,
+    left: NativeView,
+    right: NativeView,
+    output: NativeView,
+    scales: tuple[float, float],
+    package: Package,
+) -> RoutineStep:
     found = product_pointers(dtype, left.shape, left.strides, right.shape, right.strides, scales, package)
     if found is None or 0 in (*left.shape, *right.shape):
         raise NoNativeFormError
@@ -162,7 +193,64 @@ def _one_product(
     memory.kept.append(kept)
     places = {"left": left.place, "right": right.place, "output": output.place}
     pointers = tuple(places[one] if isinstance(one, str) else Place("fixed", one) for one in arguments)
-    return [*steps, RoutineStep(address, pointers)]
+    return RoutineStep(address, pointers)
+
+
+def _in_pieces(
+    memory: NativeMemory,
+    dtype: str,
+    left: NativeView,
+    right: NativeView,
+    output: NativeView,
+    scales: tuple[float, float],
+    package: Package,
+) -> list[Step]:
+    """A product in pieces that are too small for the library to wake its threads, which a function that gives
+    up the lock cannot keep it from otherwise. Pieces are of rows of the left matrix, or of its columns, whose
+    products are added up in the output."""
+    if left.shape[0] == 1 < right.shape[1]:
+        left, right, output = transposed(right), transposed(left), transposed(output)
+    axis, length = _piece(left, right.shape[1])
+    whole, rest = divmod(left.shape[axis], length)
+    if right.shape[1] > 1 and 1 in (length, rest):
+        raise NoNativeFormError  # a product with a vector, which wakes threads sooner
+    alpha, beta = scales
+    cut: tuple[int | None, ...] = (0, None, 0)
+    runs = [(0, length, whole, beta), (whole * length, rest, 1, beta)]
+    if axis == 1:
+        cut = (1, 0, None)
+        runs = [(0, length, 1, beta), (length, length, whole - 1, 1.0), (whole * length, rest, 1, 1.0)]
+    steps: list[Step] = []
+    for start, size, times, kept in runs:
+        if not size or not times:
+            continue
+        cursors, pieces = [], []
+        for view, along in zip((left, right, output), cut, strict=True):
+            piece = view
+            if along is not None:
+                piece = view.section(along, start, size)
+                cursors.append((memory.choice(), piece.place, (size * view.byte_strides[along],)))
+                piece = replace(piece, place=Place("chosen", cursors[-1][0]))
+            pieces.append(piece)
+        first, second, target = pieces
+        step = _by_library(memory, dtype, first, second, target, (alpha, kept), package)
+        steps.append(RepeatedSteps((times,), tuple(cursors), (step,)))
+    return steps
+
+
+def _piece(left: NativeView, columns: int) -> tuple[int, int]:
+    """Which axis of the left matrix is cut, and into which lengths.
+
+    Of a product with a vector that is the axis along which neighbours lie apart, unless that leaves fewer of
+    these than the library reads at once.
+    """
+    if columns > 1:
+        rows, most = left.shape[0], (WOKEN_FROM - 1) // (left.shape[1] * columns)
+        return 0, -(-rows // -(-rows // most))
+    order = order_of(left.shape, left.strides)
+    apart = int(order is not None and order[0] == "F")
+    length = (WOKEN_FROM_VECTOR - 1) // left.shape[1 - apart] // _AT_ONCE * _AT_ONCE
+    return (apart, length) if length else (1 - apart, (WOKEN_FROM_VECTOR - 1) // left.shape[apart])
 
 
 def rows_product(memory: NativeMemory, node: Apply) -> list[Step]:
