@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from esat.codegen.kernel.loop_ir import Array, Axis, Definition, Index, Kernel, Loop, Statement, axes_of
+from esat.codegen.kernel.loop_ir import (
+    Array,
+    Axis,
+    Definition,
+    Index,
+    Kernel,
+    Loop,
+    Statement,
+    axes_of,
+    places_of,
+)
 from esat.codegen.kernel.partition import SUM_BLOCK_BITS
 from esat.codegen.lowering.axes import name_axes
 from esat.codegen.lowering.complex_nodes import ComplexValues, is_complex, supports_complex
@@ -130,8 +140,11 @@ class _Lowering:
     def kernel(self) -> Kernel:
         axes = self._axes()
         body = self._checks(axes)
-        body += LoopScheduler(self.values, self.nest).run(self._stores(), _defined(body))
-        body += LoopScheduler(self.values, self.nest).run(self._scatters(), _defined(body))
+        stores, scatters = self._stores(), self._scatters()
+        beside = [store for store in stores if self._is_beside(store, scatters)]
+        before = [store for store in stores if store not in beside]
+        body += LoopScheduler(self.values, self.nest).run(before, _defined(body))
+        body += LoopScheduler(self.values, self.nest).run([*beside, *scatters], _defined(body))
         return Kernel(
             outputs=tuple(_array(variable) for variable in self.group.outputs),
             inputs=tuple(_array(self.group.inputs[place]) for place in self.passed),
@@ -157,6 +170,14 @@ class _Lowering:
         scheduler = LoopScheduler(self.values, replace(self.nest, lane=None))
         sizes = scheduler.run([CheckSink(value) for value in dict.fromkeys(misfits)])
         return sizes + scheduler.run([CheckSink(value) for value in self.values.checks], _defined(sizes))
+
+    def _is_beside(self, store: StoreSink, scatters: Sequence[ScatterSink]) -> bool:
+        """Whether a loop that writes a part computes what is stored anyway, at the same places."""
+        axes = set(axes_of(store.index))
+        return all(store.array != one.array for one in scatters) and any(
+            set(one.axes) == axes and store.value in self.values.needed((one.value, *places_of(one.index)))
+            for one in scatters
+        )
 
     def _scatters(self) -> list[ScatterSink]:
         numbers = {variable: number for number, variable in enumerate(self.group.outputs)}

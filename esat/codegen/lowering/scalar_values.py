@@ -58,6 +58,9 @@ _OUTSIDE = "({0} < -{2}) | ({1} >= {2})"
 """Whether places between the first two numbers can lie outside an axis of so many elements."""
 _FROM_FRONT = "{0} + ({0} >> 63 & {1})"
 """A place, counted from the front of an axis of so many elements if it is negative."""
+_FROM_FRONT_AMONG = "select({2} < 0, {0} + ({0} >> 63 & {1}), {0})"
+"""The same of one of several, of which the third number is the lowest: where none is negative, nothing is
+added, and LLVM makes a loop of its own for that."""
 
 
 @record(frozen=True)
@@ -142,14 +145,28 @@ class Values:
         self._names = names
         self._numbers = numbers
         self._known: dict[Node, int] = {}
+        self._limits: dict[tuple[int, int], tuple[dict[int, None], str]] = {}
+        """For each pair of values, the sizes of axes that places between the two must be within."""
         for position, node in enumerate(nodes):
             self._add_node(position, node)
+        self._check_places()
 
     def add_fold(self, fold: Fold) -> int:
         """A further fold of known values, under a number of its own."""
         value = len(self.nodes)
         fold = replace(fold, accumulator=replace(fold.accumulator, value=value))
         return self._append(fold, self.depends[fold.operand] - frozenset(fold.bound), 1.0)
+
+    def needed(self, values: Sequence[int]) -> set[int]:
+        """Values, and all that they are computed from."""
+        found: set[int] = set()
+        pending = list(values)
+        while pending:
+            value = pending.pop()
+            if value not in found:
+                found.add(value)
+                pending += operands(self.nodes[value])
+        return found
 
     def _append(self, node: Node, depends: frozenset[int], flops: float) -> int:
         self.nodes.append(node)
@@ -258,16 +275,19 @@ class Values:
             if dtype != "int64":
                 place = self.convert(place, dtype, "int64")
             if not isinstance(index, Constant):
-                outside = self._integer("bool", _OUTSIDE, (place, place, size), comment)
-                self._check(outside, comment)
-                wraps = dtype not in ("uint8", "uint16", "uint32")
-                return self._integer("int64", _FROM_FRONT, (place, size), comment) if wraps else place
+                low, high = self._extremes(place, comment)
+                self._limit(low, high, size, comment)
+                if dtype in ("uint8", "uint16", "uint32"):
+                    return place
+                if low == place:
+                    return self._integer("int64", _FROM_FRONT, (place, size), comment)
+                return self._integer("int64", _FROM_FRONT_AMONG, (place, size, low), comment)
             limits = range_of(index)
         if limits is None:
             return place
         if known is None or not -known <= limits[0] <= limits[1] < known:
             low, high = (self.literal("int64", literal_text(limit, "int64")) for limit in limits)
-            self._check(self._integer("bool", _OUTSIDE, (low, high, size), comment), comment)
+            self._limit(low, high, size, comment)
         return place if limits[0] >= 0 else self._integer("int64", _FROM_FRONT, (place, size), comment)
 
     def _integer(self, dtype: str, template: str, operands: tuple[int, ...], comment: str) -> int:
@@ -284,13 +304,30 @@ class Values:
             operands = tuple(numbers)
         return self._define(Compute(-1, dtype, template, operand_dtype, operands, comment), flops)
 
-    def _check(self, outside: int, comment: str) -> None:
-        """Let the kernel find out first whether a bool value is True anywhere."""
-        bound = tuple(sorted(self.depends[outside]))
-        if bound:
-            outside = self.fold("combine", "bool", "False", "{0} | {1}", outside, bound, comment)
-        if outside not in self.checks:
-            self.checks.append(outside)
+    def _extremes(self, place: int, comment: str) -> tuple[int, int]:
+        """The lowest and the highest of places, or values between which there is none; 0 and -1 are within
+        any axis."""
+        bound = tuple(sorted(self.depends[place]))
+        if not bound:
+            return place, place
+        folds = (("int64(0)", MINIMUM), ("int64(-1)", MAXIMUM))
+        low, high = (
+            self.fold("combine", "int64", start, template, place, bound, comment) for start, template in folds
+        )
+        return low, high
+
+    def _limit(self, low: int, high: int, size: int, comment: str) -> None:
+        """Let the kernel find out first whether places between two values are within an axis."""
+        sizes, _ = self._limits.setdefault((low, high), ({}, comment))
+        sizes[size] = None
+
+    def _check_places(self) -> None:
+        """One bool value a pair: places that are within the shortest axis are within all."""
+        for (low, high), (sizes, comment) in self._limits.items():
+            size, *others = sizes
+            for other in others:
+                size = self._integer("int64", MINIMUM, (size, other), comment)
+            self.checks.append(self._integer("bool", _OUTSIDE, (low, high, size), comment))
 
     def differ(self, first: tuple[int, int], second: tuple[int, int]) -> int:
         """Whether two axes of arrays have different sizes."""

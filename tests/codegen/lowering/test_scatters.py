@@ -82,6 +82,34 @@ def test_values_are_computed_where_they_are_written() -> None:
     assert not can_fuse(group_of([reduce(SUM, added(x, y, i), 0)], [x, y, i]).nodes)
 
 
+@pytest.mark.parametrize("index_dtype", ["int64", "int32", "uint8"])
+def test_what_is_written_is_stored_in_the_same_loop(index_dtype: str) -> None:
+    """Reads, results and writes by one index: it is checked once, and read once more."""
+    x, z, y = (variable("float64", None) for _ in range(3))
+    i = variable(index_dtype, None)
+    value = op("sub", y, op("mul", read(x, i), read(z, i)))
+    twice = op("mul", value, 2.0)
+    outputs = [value, twice, added(x, twice, i), put(z, value, i)]
+    kernel = lower(group_of(outputs, [x, z, y, i]))
+    loops = [one for one in kernel.body if isinstance(one, Loop)]
+    (writing,) = [loop for loop in loops if any(isinstance(one, Scatter) for one in loop.body)]
+    assert sum(isinstance(one, Store) for one in writing.body) == 2
+    assert sum(bool(loop.accumulators) for loop in loops) == 1
+    lowest = 0 if index_dtype == "uint8" else -5
+    for low in {0, lowest}:
+        places = RNG.integers(low, 5, 40).astype(index_dtype)
+        data = [RNG.standard_normal(7), RNG.standard_normal(5), RNG.standard_normal(40), places]
+        check(outputs, [x, z, y, i], data)
+    for wrong in (5, 6) if index_dtype == "uint8" else (5, 6, -6, -7):  # of seven elements, and of five
+        places[-1] = wrong
+        results = [np.full(size, 99.0) for size in (40, 40, 7, 5)]
+        given = dict(zip((x, z, y, i), data, strict=True))
+        group = group_of(outputs, [x, z, y, i])
+        with pytest.raises(IndexError):
+            compile_kernel(kernel, HOST)(*results, *(given[group.inputs[place]] for place in kernel.operands))
+        assert all((one == 99).all() for one in results)
+
+
 def test_a_dying_array_is_written_in_place() -> None:
     x, i, y = variable("float64", None, None), variable("int64", None), variable("float64", None, None)
     group = group_of([added(x, y, i)], [x, y, i])
