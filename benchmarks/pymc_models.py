@@ -141,6 +141,7 @@ def _child(
     path = os.pathsep.join((str(ROOT), str(folder.resolve())))
     environment = {**os.environ, **caches(caches_at), "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     environment["PYTENSOR_FLAGS"] += ",cxx="  # the modes measured need no C compiler
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # all packages shall have bytecode, as installed ones
     command = [str(interpreter), "-P", "-m", "benchmarks.pymc_models", "--child", kind, name, *modes]
     try:
         run = subprocess.run(
