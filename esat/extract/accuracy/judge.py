@@ -165,8 +165,8 @@ def judged(graph: SaturatedGraph) -> Verdicts:
         of_nodes, strict = found.of_nodes(losses)
         differ = _classes_that_differ(arrays, *of_nodes)
         differ[arrays.class_of[list(strict)]] = True
-        least = _least_bits(found, losses)
         failing = _failing(found, losses)
+        least = _least_bits(found, losses, failing)
         differ[_classes_with_failures(found, failing, least)] = True
         written = as_written(graph, losses, references, sample, differ) if differ.any() else None
         more = _fails(found, losses, failing, written, least, refused)
@@ -184,11 +184,18 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     return replace(verdicts, places=_places(verdicts, found.units, losses.loss, arrays, graph.terms, sample))
 
 
-def _least_bits(found: Evaluated, losses: Losses) -> FloatArray:
-    """float64 ``(classes, points)``: what the form of each class loses that is best at a point."""
+def _least_bits(found: Evaluated, losses: Losses, failing: BoolArray) -> FloatArray:
+    """float64 ``(classes, points)``: what the form loses that is best at a point, of classes with one that
+    fails; infinity of others."""
     results = np.array([unit.result for unit in found.order.units], np.int64)
     least = np.full((len(found.places), found.sample.batch), np.inf)
-    np.minimum.at(least, results, losses.loss.bits)
+    is_asked = np.zeros(len(found.places), np.bool_)
+    is_asked[results[failing.any(axis=1)]] = True
+    numbers = np.flatnonzero(is_asked[results])
+    numbers = numbers[np.argsort(results[numbers], kind="stable")]
+    if len(numbers):
+        classes, starts = np.unique(results[numbers], return_index=True)
+        least[classes] = np.minimum.reduceat(losses.loss.bits[numbers], starts, axis=0)
     return least
 
 

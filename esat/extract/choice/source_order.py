@@ -8,7 +8,7 @@ computed the same value, then those of any other part of the graph. Products are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -189,8 +189,7 @@ class _Index:
         pending = parts.values()
         for value in pending:  # grows on the way
             partners = self._partners.get(value, {})
-            met = partners.keys() & parts.values() if partners else ()
-            for number in sorted(number for other in met for number in partners[other]):
+            for number in sorted(number for other in parts.among(partners) for number in partners[other]):
                 made = self._pair(number)
                 for pair, side in () if made is None else ((made[0], 0), (made[0], 1)):
                     while parts.join(pair, side):
@@ -215,6 +214,12 @@ class _Parts:
     def values(self) -> list[int]:
         """The values that are left, each once."""
         return list(dict.fromkeys(value for (value, _side), numbers in self._numbers.items() if numbers))
+
+    def among(self, values: Collection[int]) -> list[int]:
+        """Those of some values that are left, on either side; it takes as long as there are few of either."""
+        if self.left < len(values):
+            return [value for value in self.values() if value in values]
+        return [value for value in values if self.has((value, 0)) or self.has((value, 1))]
 
     def join(self, pair: _Pair, side: int) -> bool:
         """Join what a pair joins, if that is left."""
