@@ -3,6 +3,8 @@
 The values expected are those of the stable forms, or of 60 digits' arithmetic done by hand in the comments.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.special as special
@@ -312,3 +314,54 @@ def test_log_determinant_of_a_large_matrix(mode):
     np.testing.assert_allclose(absolute, expected, rtol=1e-9)
     signed = np.linalg.slogdet(matrix if sign > 0 else matrix[::-1])
     np.testing.assert_allclose(plain, expected if signed[0] > 0 else np.nan, rtol=1e-9)
+
+
+def student_slope(xp, value, nu, mu, sigma):
+    """Of a density in its value, as PyTensor differentiates it."""
+    precision = sigma**-2.0 * xp.sign(sigma)
+    spread = 1 + precision * (value - mu) ** 2 / nu
+    return -1.0 * ((nu + 1) / 2) / spread / nu * precision * 2 * (value - mu)
+
+
+def skew_student_slope(xp, value, a, b, sigma):
+    """One of its parts: the root of a sum beside a square, and the sum beside its root."""
+    scaled = value / sigma
+    root = xp.sqrt(a + b + scaled**2)
+    return (a + 0.5) * (1 / root - scaled * scaled / root**3) / (1 + scaled / root) / sigma
+
+
+def skew_normal_density(xp, value, mu, sigma, alpha):
+    """Finite only where the precision is positive, also where its inverse is out of range."""
+    precision = sigma**-2
+    density = -precision * (value - mu) ** 2 + xp.log(precision) + alpha * 0
+    return xp.where(precision > 0, density, -np.inf)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "build",
+    [
+        student_slope,
+        skew_student_slope,
+        skew_normal_density,
+        lambda _, x, y, z, t: x / y / z / t,
+        lambda _, x, y, z, t: x * y / z * t,
+        lambda _, x, y, z, t: (x - y) / z / (1 + (x - y) / z / t),
+    ],
+)
+def test_numbers_stay_numbers_where_two_inputs_are_near_the_ends_of_the_range(build, mode):
+    """Wherever NumPy's value is one, in the order in which the formula is written."""
+    sizes = (1.0, 1e160, 1e-160, 1e300, 1e-300)
+    inputs = [esat.scalar(name) for name in ("x", "y", "z", "t")]
+    function = esat.compile(esat.Graph(inputs, [build(esat, *inputs)]), mode)
+    random = np.random.default_rng(4)
+    lost = []
+    for one, other in itertools.combinations(range(4), 2):
+        for levels in itertools.product(sizes, sizes):
+            values = random.uniform(0.5, 2.0, 4)
+            values[[one, other]] *= levels
+            with np.errstate(all="ignore"):
+                expected = build(np, *values)
+            if np.isfinite(expected) and not np.isfinite(function(*values)):
+                lost.append((values, expected))
+    assert not lost

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from esat.base.records import record
 from esat.egraph.language.forms import op_of
 from esat.egraph.language.terms import TermGraph
-from esat.extract.accuracy.losses import DEAD_ZONE, REFUSED, Losses, References, UnitLosses, fails_beyond
+from esat.extract.accuracy.losses import (
+    DEAD_ZONE,
+    REFUSED,
+    WORST,
+    Losses,
+    References,
+    UnitLosses,
+    fails_beyond,
+)
 from esat.extract.accuracy.sample import Sample, sample_of
 from esat.extract.accuracy.scales import scales_of
 from esat.extract.accuracy.truths import Truths
@@ -167,7 +175,7 @@ def judged(graph: SaturatedGraph) -> Verdicts:
         differ[arrays.class_of[list(strict)]] = True
         failing = _failing(found, losses)
         least = _least_bits(found, losses, failing)
-        differ[_classes_with_failures(found, failing, least)] = True
+        differ[_classes_with_failures(found, losses, failing, least)] = True
         written = as_written(graph, losses, references, sample, differ) if differ.any() else None
         more = _fails(found, losses, failing, written, least, refused)
         if not more or not left:
@@ -199,11 +207,15 @@ def _least_bits(found: Evaluated, losses: Losses, failing: BoolArray) -> FloatAr
     return least
 
 
-def _classes_with_failures(found: Evaluated, failing: BoolArray, least: FloatArray) -> list[int]:
-    """The classes of which a form fails at a point where another is right."""
+def _classes_with_failures(
+    found: Evaluated, losses: Losses, failing: BoolArray, least: FloatArray
+) -> list[int]:
+    """The classes of which a form fails at a point where another is right, or no number where one is."""
     results = np.array([unit.result for unit in found.order.units], np.int64)
     suspects = np.flatnonzero(failing.any(axis=1))
-    fails = failing[suspects] & (least[results[suspects]] <= DEAD_ZONE)
+    best = least[results[suspects]]
+    no_numbers = (losses.loss.bits[suspects] == WORST) & (best < WORST)
+    fails = failing[suspects] & ((best <= DEAD_ZONE) | no_numbers)
     classes: list[int] = results[suspects[fails.any(axis=1)]].tolist()
     return classes
 
@@ -223,9 +235,10 @@ def _fails(
     least: FloatArray,
     refused: Collection[int],
 ) -> set[int]:
-    """Units that fail at a point where what was written is right, and are not refused yet.
+    """Units that fail at a point where what was written is right, or are no numbers where it is one, and are
+    not refused yet.
 
-    In a class of no term it counts where another form is right. Where the true value is out of range, forms
+    In a class of no term it counts what another form is. Where the true value is out of range, forms
     may differ. Where all units of a class are refused, those that use it fail, unless they are right."""
     units, numbering = found.order.units, found.order.numbering
     of_class = {} if written is None else written.of_class
@@ -236,7 +249,9 @@ def _fails(
         klass = units[number].result
         reference = of_class.get(klass, least[klass])
         is_finite = found.references.is_finite(numbering.stack[klass], int(numbering.row[klass]))
-        if (fails[number] & (reference <= DEAD_ZONE) & is_finite).any():
+        right = reference <= DEAD_ZONE
+        right |= (losses.loss.bits[number] == WORST) & (reference < WORST)
+        if (fails[number] & right & is_finite).any():
             failing.add(number)
     return _first_of(failing, found.order, losses) if failing else failing
 

@@ -42,6 +42,8 @@ operations gives or takes does not add up over the points."""
 _LEAST = float(np.finfo(np.float64).tiny)
 WORST = 60.0
 """Bits of Inf or NaN instead of a number."""
+WRONG = 59.0
+"""The most bits of any other number instead of one: Inf and NaN are worse."""
 REFUSED = 1e6
 """Bits that are added to the losses of a form that is refused: more than any form can lose."""
 
@@ -157,7 +159,8 @@ class References:
             gap = np.where(of.judged[rows][:, None], gap, 0.0)
         worst = gap.reshape(*gap.shape[:3], -1).max(axis=(1, 3))
         bits = np.log2(worst + 1.0)
-        return np.where(bits < WORST, bits, WORST)  # what is no number is Inf or NaN instead of one
+        # What is no number is Inf or NaN instead of one.
+        return np.where(np.isfinite(bits), np.minimum(bits, WRONG), WORST)
 
     def points(self, stack: int, row: int) -> NDArray[np.bool_]:
         """The moderate points at which all elements of a class are known."""

@@ -127,14 +127,14 @@ class Points:
             value: Array = random.random(full) < 0.5
         elif dtype.kind in "iu":
             value = random.integers(0 if dtype.kind == "u" else -4, 9, full).astype(dtype)
-            value = _signed(value, signs)
+            value = signed(value, signs)
         elif dtype.kind == "c":
             part = np.empty(0, dtype).real.dtype
             value = np.empty(full, dtype)
             value.real, value.imag = self._real(random, part, shape), self._real(random, part, shape)
             value[::4].imag, value[1::8].real = 0, 0
         else:
-            value = _signed(self._real(random, dtype, shape), signs)
+            value = signed(self._real(random, dtype, shape), signs)
         self._count += 1
         self._latest.setdefault((full, value.dtype), deque(maxlen=_TWINS_OF)).append(value)
         return value
@@ -203,7 +203,7 @@ def _sides(levels: Array) -> Array:
     return sides
 
 
-def _signed(value: Array, signs: Collection[str]) -> Array:
+def signed(value: Array, signs: Collection[str]) -> Array:
     """Values made to have the signs that are known of them."""
     if "positive" in signs or "nonnegative" in signs:
         value = np.abs(value)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from esat.base.records import record
 from esat.egraph.language.terms import SCALAR, TermGraph
+from esat.extract.accuracy.pairs import paired_extremes
 from esat.extract.accuracy.points import POINTS, POINTS_OF_ARRAYS, SEED, Points, extreme_points, known_signs
 from esat.extract.accuracy.roots import roots_of_sums
 from esat.extract.accuracy.unit_order import Order
@@ -75,20 +76,23 @@ def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: i
         drawn[klass] = points.draw(dtype, shape)
     batch = points.batch
     is_topmost = np.arange(batch) >= batch - points.topmost
-    added = [0, 0]
+    added = [0, 0, 0]
     if batch == usual:
         of_terms = places_of(term_values(terms, open_sizes(terms, tiny)), tiny)
         units = term_units(terms, of_terms)
-        drawn_inputs = inputs
-        for exact in (False, True) if tiny == 1 else (True,):
-            roots = roots_of_sums(terms, units, of_terms, drawn_inputs, points.calm, exact)
-            if roots:
-                added[exact] = len(next(iter(roots.values())))
-                inputs = {number: np.concatenate([inputs[number], roots[number]]) for number in inputs}
+        kinds = [paired_extremes(inputs, _signs(terms), batch // 2)] + [
+            roots_of_sums(terms, units, of_terms, inputs, points.calm, exact) if tiny == 1 or exact else {}
+            for exact in (False, True)
+        ]
+        added = [len(next(iter(kind.values()), ())) for kind in kinds]
+        inputs = {
+            number: np.concatenate([values, *(kind[number] for kind in kinds if kind)])
+            for number, values in inputs.items()
+        }
         more = np.resize(np.arange(points.calm), sum(added))
         drawn = {klass: np.concatenate([values, values[more]]) for klass, values in drawn.items()}
         batch += sum(added)
-    is_exact = np.arange(batch) >= batch - added[True]
+    is_exact = np.arange(batch) >= batch - added[-1]
     return Sample(
         inputs,
         drawn,
@@ -98,6 +102,15 @@ def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: i
         is_exact,
         tiny,
     )
+
+
+def _signs(terms: TermGraph) -> dict[int, list[str]]:
+    """What is known of the inputs, by their numbers."""
+    return {
+        int(term.attributes[0]): known_signs(terms.facts, number)
+        for number, term in enumerate(terms.terms)
+        if term.constructor == "In"
+    }
 
 
 def _inputs(terms: TermGraph, points: Points, tiny: int) -> dict[int, Array]:

@@ -1,0 +1,71 @@
+"""Densities of PyMC and their slopes where inputs are near the ends of the range, or out of a domain."""
+
+import importlib.util
+import warnings
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+from frontend.pytensor.peer import REFERENCE
+
+INF = np.inf
+POINTS = {
+    "StudentT": (
+        ("nu", "mu", "sigma"),
+        [
+            (1.0932379586142822, 1e160, 1e300, 0.7242693046838979),
+            (1e160, 1e300, 0.47293339602917817, 0.223847085770325),
+            (1e300, 1.0000000000000002, 1.0, 1e-20),
+            (-1e-160, 1e300, 1e20, 0.5),
+            (1e20, 1e300, 5e-324, 0.837298822252974),
+        ],
+    ),
+    "SkewStudentT": (
+        ("a", "b", "mu", "sigma"),
+        [
+            (0.618271255350747, 1.8623542876102452, 5e-324, 1e160, 1.875831168766079),
+            (1.8817148688641518, 1.5924012109567383, 0.5300412375892296, -1e160, 1.233939383845071),
+        ],
+    ),
+    "HalfStudentT": (("nu", "sigma"), [(1e-300, 1e300, 1e160), (-0.0, 1e160, 1e160), (1e-20, 1e300, 1e300)]),
+    "SkewNormal": (
+        ("mu", "sigma", "alpha"),
+        [
+            (1e20, 1.8812783287212493, 1e160, 1e-300),
+            (5e-324, 0.9463805288402074, 1e160, 1.4800571803815497),
+            (1.9389117454113263, 1.0, 1e160, INF),
+        ],
+    ),
+    "AsymmetricLaplace": (
+        ("kappa", "mu", "b"),
+        [
+            (1.462823418911371, 5e-324, -INF, 0.36892127617995124),
+            (-INF, 1e160, 0.9999999999999999, 5e-324),
+            (1e-20, 1e160, 0.0, 1e160),
+        ],
+    ),
+}
+
+if importlib.util.find_spec("pymc"):
+    import pymc as pm
+
+    @pytest.mark.parametrize("name", POINTS)
+    def test_numbers_and_infinities_are_those_of_the_written_form(name):
+        """A value that is a number or infinite as it was written is such a value, with its sign."""
+        names, points = POINTS[name]
+        inputs = [pt.scalar(one, dtype="float64") for one in ("value", *names)]
+        density = pm.logp(getattr(pm, name).dist(**dict(zip(names, inputs[1:], strict=True))), inputs[0])
+        outputs = [density, *pytensor.grad(density, inputs)]
+        function, reference = (pytensor.function(inputs, outputs, mode=mode) for mode in ("ESAT", REFERENCE))
+        for point in points:
+            with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+                expected, found = np.array(reference(*point)), np.array(function(*point))
+            known = ~np.isnan(expected)
+            np.testing.assert_array_equal(np.isnan(found[known]), False, err_msg=str(point))
+            # What is infinite on the way only as it was written may be a number.
+            infinite = np.isinf(found)
+            np.testing.assert_array_equal(
+                found[known & infinite], expected[known & infinite], err_msg=str(point)
+            )
