@@ -365,3 +365,36 @@ def test_numbers_stay_numbers_where_two_inputs_are_near_the_ends_of_the_range(bu
             if np.isfinite(expected) and not np.isfinite(function(*values)):
                 lost.append((values, expected))
     assert not lost
+
+
+WITH_POLES = {
+    "1 / (1 - x)": lambda x, y, b: 1 / (1 - x),
+    "1 / (x - y)": lambda x, y, b: 1 / (x - y),
+    "x / (y - x)": lambda x, y, b: x / (y - x),
+    "-x / (y - x)": lambda x, y, b: -x / (y - x),
+    "(b - 1) / (1 - x) * -1": lambda x, y, b: (b - 1) / (1 - x) * -1.0,
+    "-((b - 1) / (1 + -x))": lambda x, y, b: -((b - 1) / (1 + -x)),
+    "(y - 1) / x - (b - 1) / (1 - x)": lambda x, y, b: (y - 1) / x - (b - 1) / (1 - x),
+    "3 * (-1 / (x - y))": lambda x, y, b: 3.0 * (-1.0 / (x - y)),
+    "b * (1 - x)**-3": lambda x, y, b: b * (1 - x) ** -3.0,
+    "(x - 2) / (1 - x) + (2 - x) / (y - x)": lambda x, y, b: (x - 2) / (1 - x) + (2 - x) / (y - x),
+}
+
+
+@pytest.mark.parametrize("mode", [*MODES, "strict", "unsafe", "fast_compile"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", WITH_POLES)
+def test_infinities_by_division_have_the_sign_that_was_written(name, dtype, mode):
+    """Of numbers and of vectors, wherever NumPy's value is infinite."""
+    points = np.array(list(itertools.product([0.0, 1.0, -1.0, 2.0, 0.5], repeat=3)), dtype)
+    with np.errstate(all="ignore"):
+        expected = WITH_POLES[name](*points.T)
+    infinite = np.isinf(expected)
+    assert infinite.any()
+    for shape in ((), (None,)):
+        inputs = [esat.tensor(one, dtype=dtype, shape=shape) for one in "xyb"]
+        graph = esat.Graph(inputs, [WITH_POLES[name](*inputs)], on_unused_input="ignore")
+        function = esat.compile(graph, mode)
+        with np.errstate(all="ignore"):
+            found = function(*points.T.copy()) if shape else np.array([function(*point) for point in points])
+        np.testing.assert_array_equal(found[infinite], expected[infinite])

@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from esat.base.records import record
 from esat.egraph.language.forms import op_of
 from esat.egraph.language.terms import TermGraph
-from esat.extract.accuracy.losses import (
-    DEAD_ZONE,
-    REFUSED,
-    WORST,
-    Losses,
-    References,
-    UnitLosses,
-    fails_beyond,
-)
+from esat.extract.accuracy.losses import REFUSED, Losses, UnitLosses
+from esat.extract.accuracy.references import DEAD_ZONE, WORST, References, fails_beyond
 from esat.extract.accuracy.sample import Sample, sample_of
 from esat.extract.accuracy.scales import scales_of
 from esat.extract.accuracy.truths import Truths
@@ -113,7 +106,7 @@ def evaluated(graph: SaturatedGraph) -> Evaluated:
     units = units_of(arrays, terms, graph.plan, places)
     of_terms = [int(klass) for klass in arrays.term_class if klass >= 0]
     order = order_of(units.units, places, (), of_terms, _selected(arrays, terms))
-    sample = sample_of(terms, places, order, tiny)
+    sample = sample_of(terms, places, order, tiny, arrays.term_class)
     contested = np.bincount([unit.result for unit in units.units], minlength=len(places)) > 1
     return Evaluated(
         graph, units, places, order, contested, sample, *_truths(graph, order, contested, sample)
@@ -153,10 +146,11 @@ def _truths(
     truths = Truths(graph.terms, order, sample.inputs, sample.drawn, sample.batch)
     truths.run()
     truths.forget(range(len(contested)) if sample.drawn else _with_functions(order))
+    poles = truths.take_poles(sample.poles, graph.arrays.term_class)
     scales = scales_of(order, truths, sample)
     compared = contested.copy()
     compared[graph.roots] = True
-    return truths, References(truths, order.numbering, scales, sample, compared)
+    return truths, References(truths, order.numbering, scales, sample, compared, poles)
 
 
 def judged(graph: SaturatedGraph) -> Verdicts:
@@ -238,8 +232,9 @@ def _fails(
     """Units that fail at a point where what was written is right, or are no numbers where it is one, and are
     not refused yet.
 
-    In a class of no term it counts what another form is. Where the true value is out of range, forms
-    may differ. Where all units of a class are refused, those that use it fail, unless they are right."""
+    In a class of no term it counts what another form is. Where the true value is out of range, forms may
+    differ, but at poles. Where all units of a class are refused, those that use it fail, unless they are
+    right."""
     units, numbering = found.order.units, found.order.numbering
     of_class = {} if written is None else written.of_class
     failing = set()
@@ -248,10 +243,10 @@ def _fails(
             continue
         klass = units[number].result
         reference = of_class.get(klass, least[klass])
-        is_finite = found.references.is_finite(numbering.stack[klass], int(numbering.row[klass]))
+        is_known = found.references.is_finite_or_pole(numbering.stack[klass], int(numbering.row[klass]))
         right = reference <= DEAD_ZONE
         right |= (losses.loss.bits[number] == WORST) & (reference < WORST)
-        if (fails[number] & right & is_finite).any():
+        if (fails[number] & right & is_known).any():
             failing.add(number)
     return _first_of(failing, found.order, losses) if failing else failing
 

@@ -68,7 +68,16 @@ def splits_of(graph: SaturatedGraph) -> list[RegimeSplit]:
     if found.sample.tiny != 1:
         return []
     single = found.losses(found.references)
-    fresh = found.at(sample_of(graph.terms, found.places, found.order, found.sample.tiny, _OTHER_POINTS))
+    fresh = found.at(
+        sample_of(
+            graph.terms,
+            found.places,
+            found.order,
+            found.sample.tiny,
+            graph.arrays.term_class,
+            _OTHER_POINTS,
+        )
+    )
     splits = (_Search(found, single, fresh, output).best() for output in range(len(graph.roots)))
     return [split for split in splits if split is not None]
 

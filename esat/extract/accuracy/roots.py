@@ -90,10 +90,10 @@ def roots_of_sums(
     """
     moving = [number for number, values in inputs.items() if values.dtype.kind == "f"]
     sums = _sums_with_constants(units, places) if exact else _float_sums(units, places)[:MOST_SUMS]
-    steps, sums = _steps_below(units, places, sums)
+    steps, sums = steps_below(units, places, sums)
     if not sums or not moving:
         return {}
-    values = _evaluated(steps, terms, inputs, calm)
+    values = evaluated(steps, terms, inputs, calm)
     random = np.random.default_rng(3)
     lanes: list[_Lane] = []
     for number in sums:
@@ -103,7 +103,7 @@ def roots_of_sums(
         flat = at.reshape(at.shape[1], -1)[:calm, 0]
         below, above = (np.flatnonzero(side & np.isfinite(flat)) for side in (flat < 0, flat > 0))
         if len(below) and len(above):
-            own = frozenset(_inputs_of(number, units)) if exact else None
+            own = frozenset(inputs_of(number, units)) if exact else None
             lanes += [
                 _Lane(number, random.choice(below), random.choice(above), own, shift)
                 for shift in (EXACT_LANES if exact else (0,) * LANES)
@@ -111,7 +111,7 @@ def roots_of_sums(
     return _bisected(steps, terms, inputs, moving, lanes, calm) if lanes else {}
 
 
-def _inputs_of(number: int, units: Sequence[Unit | None]) -> Iterator[int]:
+def inputs_of(number: int, units: Sequence[Unit | None]) -> Iterator[int]:
     """The numbers of the inputs below a term, all of whose terms are units."""
     pending, seen = [number], set()
     while pending:
@@ -143,7 +143,7 @@ def _sums_with_constants(units: Sequence[Unit | None], places: Places) -> list[i
     return found[:MOST_EXACT_SUMS]
 
 
-def _steps_below(
+def steps_below(
     units: Sequence[Unit | None], places: Places, sums: Sequence[int]
 ) -> tuple[list[_Step], list[int]]:
     """Steps that compute as many of the sums as there is time for."""
@@ -173,7 +173,7 @@ def _steps_below(
     return steps, computed
 
 
-def _evaluated(
+def evaluated(
     steps: Sequence[_Step], terms: TermGraph, inputs: Mapping[int, Array], batch: int
 ) -> dict[int, Array]:
     """Values of terms, ``(1, points, ...)``, as far as they can be evaluated."""
@@ -224,7 +224,7 @@ def _bisected(
             for number in moving
         }
         at = {**fixed, **{number: _floats(middle[number], inputs[number].dtype) for number in moving}}
-        values = _evaluated(steps, terms, at, len(ends))
+        values = evaluated(steps, terms, at, len(ends))
         below = np.array(
             [
                 values[term].reshape(1, len(ends), -1)[0, lane, 0] < 0

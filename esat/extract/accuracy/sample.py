@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from esat.base.records import record
 from esat.egraph.language.terms import SCALAR, TermGraph
 from esat.extract.accuracy.pairs import paired_extremes
 from esat.extract.accuracy.points import POINTS, POINTS_OF_ARRAYS, SEED, Points, extreme_points, known_signs
+from esat.extract.accuracy.poles import poles_of, representatives
 from esat.extract.accuracy.roots import roots_of_sums
+from esat.extract.accuracy.stacks import IntArray
 from esat.extract.accuracy.unit_order import Order
 from esat.extract.accuracy.units import Places, open_sizes, places_of, term_units
 from esat.extract.prices.class_values import term_values
@@ -47,6 +50,9 @@ class Sample:
         bool ``(batch,)``: which of them are exact roots. They tell forms that fail there, and count no more.
     tiny
         Elements of an axis that has more than one.
+    poles
+        Term -> values that it has by poles of the written graph, ``(batch, ...)``, NaN at other points; see
+        :class:`~esat.extract.accuracy.poles.Poles`.
     """
 
     inputs: Mapping[int, Array]
@@ -56,10 +62,25 @@ class Sample:
     is_topmost: NDArray[np.bool_]
     is_exact: NDArray[np.bool_]
     tiny: int
+    poles: Mapping[int, Array] = field(default_factory=dict)
 
 
-def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: int = SEED) -> Sample:
-    """The points for the inputs of terms, and for classes that are given, drawn like inputs."""
+def sample_of(
+    terms: TermGraph, places: Places, order: Order, tiny: int, term_class: IntArray, seed: int = SEED
+) -> Sample:
+    """The points for the inputs of terms, and for classes that are given, drawn like inputs.
+
+    Parameters
+    ----------
+    places, order
+        Of the classes, and of what computes them.
+    tiny
+        Elements of an axis that has more than one.
+    term_class
+        The class of each term.
+    seed
+        Other points for other numbers.
+    """
     numbering = order.numbering
     elements = sum(
         count * int(np.prod(shape, dtype=np.int64))
@@ -76,7 +97,8 @@ def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: i
         drawn[klass] = points.draw(dtype, shape)
     batch = points.batch
     is_topmost = np.arange(batch) >= batch - points.topmost
-    added = [0, 0, 0]
+    added = [0, 0]
+    poles: Mapping[int, Array] = {}
     if batch == usual:
         of_terms = places_of(term_values(terms, open_sizes(terms, tiny)), tiny)
         units = term_units(terms, of_terms)
@@ -84,6 +106,10 @@ def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: i
             roots_of_sums(terms, units, of_terms, inputs, points.calm, exact) if tiny == 1 or exact else {}
             for exact in (False, True)
         ]
+        known = representatives(units, of_terms, term_class.tolist())
+        found = poles_of(terms, known, of_terms, inputs, points.calm, _signs(terms))
+        kinds.append(dict(found.inputs))
+        poles = found.values
         added = [len(next(iter(kind.values()), ())) for kind in kinds]
         inputs = {
             number: np.concatenate([values, *(kind[number] for kind in kinds if kind)])
@@ -92,7 +118,7 @@ def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: i
         more = np.resize(np.arange(points.calm), sum(added))
         drawn = {klass: np.concatenate([values, values[more]]) for klass, values in drawn.items()}
         batch += sum(added)
-    is_exact = np.arange(batch) >= batch - added[-1]
+    is_exact = np.arange(batch) >= batch - sum(added[-2:])
     return Sample(
         inputs,
         drawn,
@@ -101,7 +127,15 @@ def sample_of(terms: TermGraph, places: Places, order: Order, tiny: int, seed: i
         np.concatenate([is_topmost, np.zeros(sum(added), np.bool_)]),
         is_exact,
         tiny,
+        {term: _at_last(values, batch) for term, values in poles.items()},
     )
+
+
+def _at_last(values: Array, batch: int) -> Array:
+    """Values at the last points, NaN at those before."""
+    found = np.full((batch, *values.shape[1:]), np.nan)
+    found[batch - len(values) :] = values
+    return found
 
 
 def _signs(terms: TermGraph) -> dict[int, list[str]]:

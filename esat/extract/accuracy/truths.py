@@ -82,6 +82,44 @@ class Truths(Evaluation):
                 self.bound[numbering.stack[klass]][numbering.row[klass]][apart] = UNKNOWN
                 self.conflicts.remove(klass)
 
+    def take_poles(self, poles: Mapping[int, Array], term_class: IntArray) -> dict[int, Array]:
+        """Let classes have the infinities that their terms have by poles.
+
+        Parameters
+        ----------
+        poles
+            Of terms, see :class:`~esat.extract.accuracy.poles.Poles`.
+        term_class
+            The class of each term.
+
+        Returns
+        -------
+        Class -> those values, and zeros with their signs, ``(points, ...)``, NaN at all other points: nothing
+        where terms differ, or another form of a class is a number.
+        """
+        found: dict[int, Array] = {}
+        for term, values in poles.items():
+            klass = int(term_class[term]) if term < len(term_class) else -1
+            if klass < 0 or not self._is_known(klass):
+                continue
+            own = fitted(values[None], self._numbering.shapes[self._numbering.stack[klass]])[0]
+            before = found.get(klass, own)
+            agrees = (own == before) & (np.signbit(own) == np.signbit(before))
+            found[klass] = np.where(np.isnan(before), own, np.where(agrees | np.isnan(own), before, np.nan))
+        for klass, values in found.items():
+            stack, row = self._numbering.stack[klass], self._numbering.row[klass]
+            value, bound = self.value[stack][row], self.bound[stack][row]
+            is_number = np.isfinite(value) & (bound < UNKNOWN)
+            values[np.isinf(values) & is_number] = np.nan
+            is_pole = np.isinf(values)
+            self.value[stack][row] = np.where(is_pole, widened(values), value)
+            self.bound[stack][row] = np.where(is_pole, REAL(0), bound)
+        return found
+
+    def _is_known(self, klass: int) -> bool:
+        stack = self._numbering.stack[klass]
+        return bool(stack >= 0 and self.known[stack][self._numbering.row[klass]])
+
     def _computed(self, group: UnitGroup) -> Found:
         shape = self._numbering.shapes[group.result]
         assert group.operation is not None

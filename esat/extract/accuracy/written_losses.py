@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.base.records import record
-from esat.extract.accuracy.losses import Losses, References
+from esat.extract.accuracy.losses import Losses
+from esat.extract.accuracy.references import References
 from esat.extract.accuracy.sample import Sample
 from esat.extract.accuracy.unit_order import order_of
 from esat.extract.accuracy.units import open_sizes, places_of, term_units
