@@ -345,13 +345,15 @@ def skew_normal_density(xp, value, mu, sigma, alpha):
         skew_student_slope,
         skew_normal_density,
         lambda _, x, y, z, t: x / y / z / t,
+        lambda _, x, y, z, t: x * y * y * z + t,
+        lambda _, x, y, z, t: x * y / t * y / t - x / t + z,
         lambda _, x, y, z, t: x * y / z * t,
         lambda _, x, y, z, t: (x - y) / z / (1 + (x - y) / z / t),
     ],
 )
 def test_numbers_stay_numbers_where_two_inputs_are_near_the_ends_of_the_range(build, mode):
     """Wherever NumPy's value is one, in the order in which the formula is written."""
-    sizes = (1.0, 1e160, 1e-160, 1e300, 1e-300)
+    sizes = (1.0, 1e160, 1e-160, 1e300, 1e-300, 0.0)
     inputs = [esat.scalar(name) for name in ("x", "y", "z", "t")]
     function = esat.compile(esat.Graph(inputs, [build(esat, *inputs)]), mode)
     random = np.random.default_rng(4)

@@ -1,8 +1,9 @@
-"""Points at which one or two inputs are near an end of the format's range, and all others near one.
+"""Points at which one or two inputs are near an end of the format's range, and all others near one or zero.
 
 What is multiplied with what decides there whether a product that was written within the range leaves it on
-the way: ``a / b / c`` is a number where ``a / (b * c)`` is none. Where all inputs are drawn from all sizes,
-few points are such, for most values are then out of range as they were written.
+the way: ``a / b / c`` is a number where ``a / (b * c)`` is none, and so is ``0 * a * b``, but not
+``0 * (a * b)``. Where all inputs are drawn from all sizes, few points are such, for most values are then out
+of range as they were written.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ Array = NDArray[Any]
 
 MOST_INPUTS = 12
 """Inputs of which all pairs are looked at: the first ones."""
-POWERS = (0.0, 0.52, -0.52, 0.97, -0.97)
-"""Of the largest number: near one, those whose squares are out of range, and those near the ends."""
+POWERS = (0.52, -0.52, 0.97, -0.97)
+"""Of the largest number: those whose squares are out of range, and those near the ends."""
+_ZEROS = 0.15
+"""Share of the other inputs that are zero."""
 
 
 def paired_extremes(
@@ -36,7 +39,7 @@ def paired_extremes(
     signs
         Of each input, names of the relations that are known of it.
     most
-        Points that are taken, of all that there are: four inputs have 144.
+        Points that are taken, of all that there are: four inputs have 112.
 
     Returns
     -------
@@ -44,16 +47,15 @@ def paired_extremes(
     """
     floats = [number for number, values in inputs.items() if values.dtype.kind == "f"]
     random = np.random.default_rng(11)
-    places = list(combinations(range(min(len(floats), MOST_INPUTS)), 2)) or [(0, 0)] * len(floats)
-    alone = len(floats) == 1
-    powers = [pair for pair in product(POWERS, POWERS) if any(pair) and (pair[0] == pair[1] or not alone)]
-    kinds = [(*place, *power) for place in places for power in powers]
-    if not kinds:
+    places = range(min(len(floats), MOST_INPUTS))
+    alone = [(place, place, power, power) for power in POWERS for place in places]
+    pairs = [(*pair, *powers) for pair in combinations(places, 2) for powers in product(POWERS, POWERS)]
+    if not alone:
         return {}
-    chosen = np.array(kinds)[np.sort(random.permutation(len(kinds))[:most])]
+    chosen = np.array([*alone, *(pairs[place] for place in random.permutation(len(pairs)))][:most])
     count = len(chosen)
     # Densities are judged where their parameters are positive, sums where their terms differ in sign.
-    mixed = np.arange(count) % 2 == 1
+    mixed = random.random(count) < 0.5
     found = {}
     for number, values in inputs.items():
         if number not in floats:
@@ -65,6 +67,7 @@ def paired_extremes(
             chosen[:, 0] == place, chosen[:, 2], np.where(chosen[:, 1] == place, chosen[:, 3], 0)
         )
         sides = np.where(mixed & (random.random(count) < 0.5), -1.0, 1.0)
+        sides = np.where((power == 0) & (random.random(count) < _ZEROS), 0.0, sides)
         sizes = np.minimum(random.uniform(0.3, 3.0, full) * (largest**power).reshape(column), largest)
         found[number] = signed((sizes * sides.reshape(column)).astype(values.dtype), signs[number])
     return found

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from esat.extract.accuracy.sample import Sample
 from esat.extract.accuracy.stacks import IntArray, Numbering, narrowed
 from esat.extract.accuracy.truths import Truths
+from esat.extract.accuracy.wide_format.formats import UNKNOWN
 from esat.ops.elementwise.records.scipy_functions import quiet
 
 Array = NDArray[Any]
@@ -45,7 +46,8 @@ class _Reference(NamedTuple):
 
     The truth in the format (zero where it is infinite), what is missing to it, one over its last place; where
     it is known well enough, where only so far that it is a number, and where it is infinite; of each class,
-    whether all of it is known and finite; and how many bits of float64 one bit of the format stands for.
+    whether all of it is known and finite; how many bits of float64 one bit of the format stands for; and
+    where a value is unknown, and should be a number at least.
     """
 
     rounded: Array
@@ -56,6 +58,7 @@ class _Reference(NamedTuple):
     infinite: Array
     is_plain: NDArray[np.bool_]
     weight: float
+    unknown: NDArray[np.bool_] | None = None
 
 
 class References:
@@ -105,7 +108,11 @@ class References:
                 top = sample.is_topmost.reshape(-1, *[1] * (value.ndim - 2))
                 if dtype.kind in "fc":
                     judged &= ~top | (np.abs(value[rows]) <= np.finfo(dtype).max)
-                self._of.append(_reference(value[rows], bound[rows], scale[rows], judged, dtype))
+                found = _reference(value[rows], bound[rows], scale[rows], judged, dtype)
+                # Of what is not known there, a form that is a number is preferred to others.
+                extreme = (sample.is_extreme & ~sample.is_topmost).reshape(top.shape)
+                unknown = (bound[rows] >= UNKNOWN) & extreme & (dtype.kind in "fc")
+                self._of.append(found._replace(unknown=unknown if unknown.any() else None))
 
     def bits(self, stack: int, rows: Any, values: Array) -> FloatArray:
         """Bits that e-nodes lose at each point, ``(e-nodes, points)``: of the worst trial and element.
@@ -134,6 +141,8 @@ class References:
             infinite = of.infinite[rows][:, None]
             gap = np.where(infinite != 0, np.where(values == infinite, 0.0, np.inf), gap)
             gap = np.where(of.judged[rows][:, None], gap, 0.0)
+        if of.unknown is not None:
+            gap[of.unknown[rows][:, None] & ~np.isfinite(values)] = np.inf
         if signs is not None:
             gap[(values == 0) & (np.copysign(1, values) == -signs[:, None])] = np.inf
         worst = gap.reshape(*gap.shape[:3], -1).max(axis=(1, 3))

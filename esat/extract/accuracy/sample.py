@@ -97,38 +97,53 @@ def sample_of(
         drawn[klass] = points.draw(dtype, shape)
     batch = points.batch
     is_topmost = np.arange(batch) >= batch - points.topmost
-    added = [0, 0]
+    added: list[Mapping[int, Array]] = []
     poles: Mapping[int, Array] = {}
     if batch == usual:
-        of_terms = places_of(term_values(terms, open_sizes(terms, tiny)), tiny)
-        units = term_units(terms, of_terms)
-        kinds = [paired_extremes(inputs, _signs(terms), batch // 2)] + [
-            roots_of_sums(terms, units, of_terms, inputs, points.calm, exact) if tiny == 1 or exact else {}
-            for exact in (False, True)
-        ]
-        known = representatives(units, of_terms, term_class.tolist())
-        found = poles_of(terms, known, of_terms, inputs, points.calm, _signs(terms))
-        kinds.append(dict(found.inputs))
-        poles = found.values
-        added = [len(next(iter(kind.values()), ())) for kind in kinds]
-        inputs = {
-            number: np.concatenate([values, *(kind[number] for kind in kinds if kind)])
-            for number, values in inputs.items()
-        }
-        more = np.resize(np.arange(points.calm), sum(added))
-        drawn = {klass: np.concatenate([values, values[more]]) for klass, values in drawn.items()}
-        batch += sum(added)
-    is_exact = np.arange(batch) >= batch - sum(added[-2:])
+        added, poles = _more_points(terms, inputs, points, tiny, term_class)
+    counts = [len(next(iter(kind.values()), ())) for kind in added]
+    more = np.resize(np.arange(points.calm), sum(counts))
+    inputs = {
+        number: np.concatenate([values, *(kind[number] for kind in added if kind)])
+        for number, values in inputs.items()
+    }
+    for place, (klass, values) in enumerate(drawn.items()):
+        others = values[more]
+        others[(np.arange(len(more)) < sum(counts[:1])) & (np.arange(len(more)) >> place % 4 & 1 == 1)] = 0
+        drawn[klass] = np.concatenate([values, others])
+    batch += sum(counts)
+    is_exact = np.arange(batch) >= batch - sum(counts[-2:])
     return Sample(
         inputs,
         drawn,
         batch,
         extreme_points(inputs, batch),
-        np.concatenate([is_topmost, np.zeros(sum(added), np.bool_)]),
+        np.concatenate([is_topmost, np.zeros(sum(counts), np.bool_)]),
         is_exact,
         tiny,
         {term: _at_last(values, batch) for term, values in poles.items()},
     )
+
+
+def _more_points(
+    terms: TermGraph,
+    inputs: Mapping[int, Array],
+    points: Points,
+    tiny: int,
+    term_class: IntArray,
+) -> tuple[list[Mapping[int, Array]], Mapping[int, Array]]:
+    """Points of each kind that follow from the graph, and the values that terms have at the last by poles."""
+    of_terms = places_of(term_values(terms, open_sizes(terms, tiny)), tiny)
+    units, signs = term_units(terms, of_terms), _signs(terms)
+    scalars = all(values.ndim == 1 for values in inputs.values())
+    pairs = paired_extremes(inputs, signs, (POINTS if scalars else points.batch) // 2)
+    roots = [
+        roots_of_sums(terms, units, of_terms, inputs, points.calm, exact) if tiny == 1 or exact else {}
+        for exact in (False, True)
+    ]
+    alike = representatives(units, of_terms, term_class.tolist())
+    poles = poles_of(terms, alike, of_terms, inputs, points.calm, signs)
+    return [pairs, *roots, poles.inputs], poles.values
 
 
 def _at_last(values: Array, batch: int) -> Array:
