@@ -11,6 +11,7 @@ all inputs are large and of one size, that is what is asked.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from esat.extract.accuracy.sample import Sample
 from esat.extract.accuracy.stacks import IntArray, Numbering, UnitGroup
 from esat.extract.accuracy.truths import Truths
 from esat.extract.accuracy.unit_order import Order
+from esat.extract.accuracy.units import LEAVES
 from esat.extract.accuracy.wide_format.operations import UNFIT, aligned, fitted
 from esat.ops.elementwise.records.scipy_functions import quiet
 
@@ -39,15 +41,20 @@ def scales_of(order: Order, truths: Truths, sample: Sample) -> list[Array]:
     """Scales of all values, float64, by stack: at least their size, and infinite where nothing is said."""
     with quiet():
         sizes = [np.minimum(np.abs(value), _LARGEST).astype(np.float64) for value in truths.value]
-        found = _Scales(order.numbering, sizes, sample)
+        leaves = {unit.result for unit in order.units if unit.name in LEAVES}
+        found = _Scales(order.numbering, sizes, sample, leaves)
         if any(unit.name in _JOINING for unit in order.units):
             order.run(found.spread)
     return found.scale
 
 
 class _Scales:
-    def __init__(self, numbering: Numbering, sizes: list[Array], sample: Sample) -> None:
+    def __init__(
+        self, numbering: Numbering, sizes: list[Array], sample: Sample, leaves: Collection[int]
+    ) -> None:
         self._numbering, self._sizes = numbering, sizes
+        # A number is no sum, though a sum of softmax is one.
+        self._is_leaf = [np.isin(members, list(leaves)) for members in numbering.members]
         self._is_extreme = sample.is_extreme & ~sample.is_topmost
         self._is_topmost = sample.is_topmost
         self.scale = [size.copy() for size in sizes]
@@ -82,7 +89,8 @@ class _Scales:
 
     def _take(self, group: UnitGroup, value: Array) -> IntArray:
         stack, rows = group.result, group.rows
-        new = np.maximum(self.scale[stack][rows], value)
+        is_leaf = self._is_leaf[stack][rows].reshape(-1, *[1] * (value.ndim - 1))
+        new = np.maximum(self.scale[stack][rows], np.where(is_leaf, 0.0, value))
         self.scale[stack][rows] = new
         axes = tuple(range(1, new.ndim))
         exceeds = (new > _EXCESS * self._sizes[stack][rows]).any(axis=axes)

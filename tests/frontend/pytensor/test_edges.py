@@ -42,6 +42,14 @@ POINTS = {
         ("alpha", "beta"),
         [(1.0, 1e-20, 1e-300), (1.0, 0.7, 0.97), (1.0, 1.56, 3.0), (1.0, 1.0, 1e300), (0.0, 0.5, 2.0)],
     ),
+    "Mixture": (
+        ("w", "m", "n", "s"),
+        [
+            (1.0000000000000002, 0.9999999999999999, -1e160, -0.0, 1.0000000000000002),
+            (1.2662531648191886, 0.9999999999999999, 1e300, 1.0, 1.0),
+            (1.0921200904061328, 0.20687757643848245, 1e160, 0.7879812269460862, 0.20034200289321832),
+        ],
+    ),
     "HurdleLogNormal": (("psi", "mu", "sigma"), [(0.0, 1.0, -1.0, INF), (-0.0, 1.0, 1.68, 1e-300)]),
     "AsymmetricLaplace": (
         ("kappa", "mu", "b"),
@@ -56,12 +64,19 @@ POINTS = {
 if importlib.util.find_spec("pymc"):
     import pymc as pm
 
+    def distribution(name, names, inputs):
+        """One of PyMC's, of some parameters; a mixture of two normal ones."""
+        if name == "Mixture":
+            w, m, n, s = inputs
+            return pm.Mixture.dist(pt.stack([w, 1 - w]), [pm.Normal.dist(m, s), pm.Normal.dist(n, 1.0)])
+        return getattr(pm, name).dist(**dict(zip(names, inputs, strict=True)))
+
     @pytest.mark.parametrize("name", POINTS)
     def test_numbers_and_infinities_are_those_of_the_written_form(name):
         """A value that is a number or infinite as it was written is such a value, with its sign."""
         names, points = POINTS[name]
         inputs = [pt.scalar(one, dtype="float64") for one in ("value", *names)]
-        density = pm.logp(getattr(pm, name).dist(**dict(zip(names, inputs[1:], strict=True))), inputs[0])
+        density = pm.logp(distribution(name, names, inputs[1:]), inputs[0])
         outputs = [density, *pytensor.grad(density, inputs)]
         function, reference = (pytensor.function(inputs, outputs, mode=mode) for mode in ("ESAT", REFERENCE))
         for point in points:
