@@ -24,7 +24,8 @@ MOST_INPUTS = 12
 POWERS = (0.52, -0.52, 0.97, -0.97)
 """Of the largest number: those whose squares are out of range, and those near the ends."""
 _ZEROS = 0.15
-"""Share of the other inputs that are zero."""
+"""Share of the inputs beside a single one that are zero: beside two, only the written order of a product of
+three is a number, and no factor would cancel in it."""
 
 
 def paired_extremes(
@@ -67,7 +68,8 @@ def paired_extremes(
             chosen[:, 0] == place, chosen[:, 2], np.where(chosen[:, 1] == place, chosen[:, 3], 0)
         )
         sides = np.where(mixed & (random.random(count) < 0.5), -1.0, 1.0)
-        sides = np.where((power == 0) & (random.random(count) < _ZEROS), 0.0, sides)
+        zero = (power == 0) & (chosen[:, 0] == chosen[:, 1]) & (random.random(count) < _ZEROS)
+        sides = np.where(zero, 0.0, sides)
         sizes = np.minimum(random.uniform(0.3, 3.0, full) * (largest**power).reshape(column), largest)
         found[number] = signed((sizes * sides.reshape(column)).astype(values.dtype), signs[number])
     return found

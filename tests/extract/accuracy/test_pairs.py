@@ -26,7 +26,13 @@ def test_each_input_and_each_two_are_at_each_end(dtype):
     for number, power in product(inputs, POWERS):
         assert (is_near(found[number], power) & (others.sum(axis=0) == 2)).any()
     assert all(np.isfinite(values).all() and values.dtype == dtype for values in found.values())
-    assert any((values == 0).any() for values in found.values())
+
+
+def test_zeros_are_beside_single_inputs_only():
+    inputs = {number: np.ones(5) for number in range(6)}
+    found = np.stack(list(paired_extremes(inputs, dict.fromkeys(inputs, ()), 48).values()))
+    assert (found[:, :24] == 0).any()
+    assert not (found[:, 24:] == 0).any()
 
 
 def test_each_input_comes_before_pairs():
