@@ -133,7 +133,8 @@ def test_canonical_sums_and_products(xyz, build, expected):
     [
         (lambda v, w, s: (v / w + s / v) * w * v, 0),
         (lambda v, w, s: (1.0 / w - v) * w, 0),
-        (lambda v, w, s: (v / w + s / v) * s * v / w, 2),
+        # v v / w overflows for v = 1e160 and w = 1, where s = 5e-161 keeps what was written a number
+        (lambda v, w, s: (v / w + s / v) * s * v / w, 3),
     ],
 )
 def test_factors_go_into_sums_of_quotients(build, left):
