@@ -130,9 +130,7 @@ def units_of(arrays: EGraphArrays, terms: TermGraph, plan: LoadPlan, places: Pla
     """What there is to evaluate of a saturated e-graph."""
     found = Units()
     numbers: dict[Unit, int] = {}
-    initial = initial_choice(arrays, terms, plan).tolist()
-    written = WrittenSums(terms, arrays.term_class.tolist(), initial)
-    contained = contained_forms(arrays, frozenset(initial))
+    written = WrittenSums(terms, arrays.term_class.tolist(), initial_choice(arrays, terms, plan).tolist())
 
     literals = {term.attributes for term in terms.terms if term.constructor == "K"}
 
@@ -151,9 +149,6 @@ def units_of(arrays: EGraphArrays, terms: TermGraph, plan: LoadPlan, places: Pla
         if not _is_usable(name, klass, operands, places):
             found.of_node.append(-1)
             continue
-        if node in contained:
-            found.of_node.append(-1)
-            continue
         attributes = arrays.attribute_values[attribute[node]]
         if name not in NARY_FORM:
             unit = _plain_unit(name, attributes, operands, klass, terms, places, literals)
@@ -163,50 +158,7 @@ def units_of(arrays: EGraphArrays, terms: TermGraph, plan: LoadPlan, places: Pla
         found.of_node.append(number_of(usual))
         if strict is not None:
             found.strict[node] = number_of(strict)
-    for node, inner in contained.items():
-        found.of_node[node] = found.of_node[inner]
     return found
-
-
-def contained_forms(arrays: EGraphArrays, written: Collection[int]) -> dict[int, int]:
-    """E-nodes that are sums or products with all operands of another of their class, and which that is.
-
-    Beyond those they have operands that come to nothing (``a * b * c / d`` beside ``a * b``): they cost more,
-    and are taken to lose what the other does. Forms that were ``written`` are looked at for themselves.
-    """
-    found: dict[int, int] = {}
-    rows, classes = arrays.lists, arrays.class_of.tolist()
-    kinds = {kind for kind, name in enumerate(arrays.operator_names) if name in ("NarySum", "NaryProd")}
-    forms: dict[tuple[int, int], list[int]] = {}
-    for node, kind in enumerate(rows.operator):
-        if kind in kinds and classes[node] not in rows.operands_of(node):
-            forms.setdefault((kind, classes[node]), []).append(node)
-    for nodes in forms.values():
-        if len(nodes) > 1:
-            found.update(_contained(arrays, nodes, written))
-    return found
-
-
-def _contained(
-    arrays: EGraphArrays, nodes: Sequence[int], written: Collection[int]
-) -> Iterator[tuple[int, int]]:
-    """Pairs of n-ary e-nodes of one class, of which the first contains the second."""
-    bits: dict[tuple[int, bool, int], int] = {}
-    sets = []
-    for node in nodes:
-        operands, (positives,) = arrays.lists.operands_of(node), arrays.attributes_of(node)
-        own, copies = 0, 0
-        for place, operand in enumerate(operands):  # in the order of the classes on each side
-            copies = copies + 1 if place not in (0, positives) and operands[place - 1] == operand else 0
-            own |= 1 << bits.setdefault((operand, place < positives, copies), len(bits))
-        sets.append((len(operands), node, own))
-    smallest: list[tuple[int, int]] = []
-    for _, node, own in sorted(sets):
-        inner = None if node in written else next((one for one, part in smallest if not part & ~own), None)
-        if inner is None:
-            smallest.append((node, own))
-        else:
-            yield node, inner
 
 
 def _is_usable(name: str, klass: int, operands: Sequence[int], places: Places) -> bool:
