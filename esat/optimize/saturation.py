@@ -10,8 +10,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-import numpy as np
-
 from esat.classic.equalities import CollectEqualities
 from esat.classic.optimizers.global_optimizers import Optimizer, SeqOptimizer
 from esat.classic.optimizers.merge import MergeOptimizer
@@ -112,36 +110,33 @@ class _Inquiry:
     _search: EqualitySearch | None = None
 
     def first(self, search: EqualitySearch) -> Optimized:
-        """What is chosen from what a search finds."""
+        """What a search finds."""
         self._search = search
-        found = self._found(())
+        found = self.more(())
         assert found is not None
-        return self._asked_again(found)
+        return found
 
     def more(self, news: Sequence[Claim]) -> Optimized | None:
         """What is chosen with more claims; None where all they say was known."""
         found = self._found(news)
-        return None if found is None else self._asked_again(found)
+        return None if found is None else self.choosing.chosen(found)
 
-    def _asked_again(self, found: FoundGraph) -> Optimized:
-        """What is chosen when local optimizers are asked about what was found, until nobody knows more.
+    def asked_again(self, chosen: Optimized) -> Optimized:
+        """What is chosen when local optimizers are asked about what was chosen, until nobody knows more.
 
-        They are asked about the cheapest forms first: how accurate forms are, which takes long, is told once
-        they know no more of those. Then they are asked about the accurate ones, where these are others.
+        Of what is found meanwhile only the cheapest forms are asked about: how accurate forms are is told
+        once they are all there.
         """
-        for left in reversed(range(MOST_QUESTIONS + 1)):
-            result, cheapest = self.choosing.read(found.graph)
-            following = self._asked(result, cheapest) if left else None
-            if following is None:
-                chosen = self.choosing.chosen(found)
-                extraction = chosen[1].extraction
-                assert extraction is not None
-                is_other = not np.array_equal(extraction.selection.chosen, cheapest.selection.chosen)
-                following = self._asked(chosen[0], extraction) if left and is_other else None
-            if following is None:
-                return chosen
-            found = following
-        raise AssertionError("the last round asks nobody")
+        questions = MOST_QUESTIONS
+        while questions:
+            found, following = None, self._asked(chosen[0], chosen[1].extraction)
+            while following is not None:
+                found, questions = following, questions - 1
+                following = self._asked(*self.choosing.read(found.graph)) if questions else None
+            if found is None:
+                break
+            chosen = self.choosing.chosen(found)
+        return chosen
 
     def _asked(self, result: FunctionGraph, extraction: Extraction | None) -> FoundGraph | None:
         """What is found with what local optimizers say of a graph, or of what else could have been chosen."""
@@ -274,7 +269,7 @@ class SaturationOptimizer:
             without = selected_rules(plan, self.rules, self.query, replace(self.options, users=()))
             selection = with_opaque_rules(without, self.rules, self.options)[0]
             found = inquiry.first(begun(selection))
-        result, report = found
+        result, report = inquiry.asked_again(found)
         for _ in range(MOST_STABILIZATIONS):
             if not len(plan.stabilizing) or not _run(plan.stabilizing, result, profile, stage):
                 break
@@ -282,7 +277,7 @@ class SaturationOptimizer:
             more = inquiry.more(claims(graph))
             if more is None:
                 break
-            result, report = more
+            result, report = inquiry.asked_again(more)
         if lazy:
             _join(result)
         if report.saturation is not None:

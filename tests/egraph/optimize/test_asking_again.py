@@ -14,7 +14,6 @@ from esat.egraph.language.encode import encode
 from esat.errors import EsatWarning, SaturationError
 from esat.extract.kept_graphs import kept_graphs
 from esat.graph import FunctionGraph
-from esat.optimize import saturation
 from esat.optimize.equality.saturating import LiveEGraph
 from esat.optimize.saturation import _Inquiry
 
@@ -171,67 +170,39 @@ def test_sizes_of_one_that_rules_find_do_not_contradict_what_was_written(name, m
         np.testing.assert_allclose(one, wanted, rtol=1e-14)
 
 
-def choosing_of(found, is_accurate):
-    """How names of graphs are chosen from an e-graph, of which the cheapest graph may be the accurate one."""
-
-    def extraction(number):
-        return SimpleNamespace(selection=SimpleNamespace(chosen=np.array([number])))
-
-    report = SimpleNamespace(extraction=extraction(0 if is_accurate else 1))
-    return SimpleNamespace(
-        graph=None,
-        found=found,
-        read=lambda graph: (f"cheapest of {graph}", extraction(0)),
-        chosen=lambda known: (f"accurate of {known.graph}", report),
-    )
-
-
-class Claims:
-    """A local optimizer with news of every graph, which keeps what it was asked about."""
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, graph, *_classes):
-        self.asked.append(graph)
-        return ["new"]
-
-
-@pytest.mark.parametrize("is_accurate", [True, False])
-def test_claims_that_break_an_egraph_off_are_not_used(is_accurate, monkeypatch):
+def test_claims_that_break_an_egraph_off_are_not_used():
     """What was found before stays, and later questions are asked without them."""
-    monkeypatch.setattr(saturation, "alternatives", lambda *_: None)
-    answers = [SimpleNamespace(graph="first")]
 
-    def found(search, equalities):
-        if not answers:
-            raise SaturationError(f"broken off by {equalities}")
-        return answers.pop()
+    def searched(search, equalities):
+        raise SaturationError(f"broken off by {equalities}")
 
-    claims, plan = Claims(), SimpleNamespace(added=(), lifts=())
-    inquiry = _Inquiry(plan, claims, ["known"], choosing_of(found, is_accurate), None)
+    inquiry = _Inquiry(None, lambda *_: ["new"], ["known"], SimpleNamespace(found=searched), None, object())
+    found = "graph", SimpleNamespace(extraction=None)
     with pytest.warns(EsatWarning, match="is not used"):
-        result, _ = inquiry.first(object())
-    assert result == "accurate of first"
-    assert claims.asked == ["cheapest of first", "accurate of first"][: 1 if is_accurate else 2]
+        assert inquiry.asked_again(found) is found
     assert inquiry.equalities == ["known"]
 
 
-def test_what_was_found_before_a_question_that_fails_is_judged_and_chosen(monkeypatch):
-    monkeypatch.setattr(saturation, "alternatives", lambda *_: None)
-    answers = [SimpleNamespace(graph="second"), SimpleNamespace(graph="first")]
+def test_what_was_found_before_a_question_that_fails_is_judged_and_chosen():
+    answers = [SimpleNamespace(graph="e-graph")]
 
     def found(search, equalities):
         if not answers:
             raise SaturationError("broken off")
         return answers.pop()
 
-    claims, plan = Claims(), SimpleNamespace(added=(), lifts=())
-    inquiry = _Inquiry(plan, claims, [], choosing_of(found, is_accurate=False), None)
+    asked = []
+    report = SimpleNamespace(extraction=None)
+    choosing = SimpleNamespace(
+        found=found,
+        read=lambda graph: (f"cheapest of {graph}", None),
+        chosen=lambda known: (f"accurate of {known.graph}", report),
+    )
+    inquiry = _Inquiry(None, lambda graph: asked.append(graph) or ["new"], [], choosing, None, object())
     with pytest.warns(EsatWarning, match="is not used"):
-        result, _ = inquiry.first(object())
-    assert result == "accurate of second"
-    assert claims.asked == ["cheapest of first", "cheapest of second", "accurate of second"]
+        result, _ = inquiry.asked_again(("first", report))
+    assert result == "accurate of e-graph"
+    assert asked == ["first", "cheapest of e-graph", "accurate of e-graph"]
     assert inquiry.equalities == ["new"]
 
 
@@ -251,12 +222,3 @@ def test_terms_of_more_claims_begin_with_those_of_fewer() -> None:
         assert whole.terms[: len(fewer.terms)] == fewer.terms
         assert whole.equal[: len(fewer.equal)] == fewer.equal
         assert len(whole.arrays) >= len(fewer.arrays)
-
-
-def test_questions_end():
-    """Where local optimizers always know more, they are asked so often."""
-    claims = Claims()
-    choosing = choosing_of(lambda *_: SimpleNamespace(graph="again"), is_accurate=False)
-    result, _ = _Inquiry(None, claims, [], choosing, None).first(object())
-    assert result == "accurate of again"
-    assert len(claims.asked) == saturation.MOST_QUESTIONS
