@@ -17,8 +17,13 @@ as written on purpose where a number is subtracted again from a sum of itself;
 ``(x - 1)**2 - (x**2 - 2*x + 1)``, which is zero as well, does no such thing. So does adding
 and subtracting a constant that leaves no fractional digits, which rounds.
 
-Arithmetic whose result is rounded to a whole number stays, too: its last bit decides which one that is. Of
-``(x * 255 / x.max()).astype("uint8")`` the largest element is 255, but may be 254 by ``x * (255 / x.max())``.
+Arithmetic whose result is rounded to a whole number stays, too: its last bit decides which one that is.
+Of ``(x * 255 / x.max()).astype("uint8")`` the largest element is 255, but may be 254 by
+``x * (255 / x.max())``.
+
+So does the complement of a function, as a factor, where elements of the function are chosen or moved: of
+``s = sigmoid(x)`` the quotient ``s (1 - s) / (1 - concatenate([s, t])[0])`` is right to the last bits, as
+both differences have the error of ``s``; ``sigmoid(-x)`` has none, but the other difference still has it.
 """
 
 from __future__ import annotations
@@ -33,19 +38,27 @@ from esat.classic.optimizers.global_optimizers import FromFunctionOptimizer
 from esat.egraph.analyses.uniform import value_of
 from esat.graph import Apply, Family, FunctionGraph, TensorType, Variable
 from esat.ops.annotations.as_written import AsWritten
+from esat.ops.arrays.along_axis import AlongAxis
+from esat.ops.arrays.creation import Alloc
 from esat.ops.arrays.dimshuffle import DimShuffle
+from esat.ops.arrays.join import Join
+from esat.ops.arrays.repeat import RepeatedPlaces
 from esat.ops.cast import Cast
+from esat.ops.index.write import PartWrite
 
 _PRIME = 2**127 - 1
 _SUMS = ("add", "sub")
 _ARITHMETIC = (*_SUMS, "neg", "mul", "sqr", "div")
 _CHOOSING = ("clip", "maximum", "minimum", "fmax", "fmin", "abs", "switch")
+_PRODUCTS = ("mul", "div")
+_MOVING = (Alloc, AlongAxis, Join, PartWrite, RepeatedPlaces)
 _ROUNDING = ("floor", "ceil", "trunc", "rint", "floor_div", "mod", "fmod")
 
 
 def keep_compensations(graph: FunctionGraph) -> None:
     """Hide the arithmetic of error-free transformations, and of what is rounded to whole numbers."""
     _keep_rounded(graph)
+    _keep_complements(graph)
     subtracts_again = {node for node in graph.apply_nodes if _subtracts_again(node)}
     residues = _residues(graph) if subtracts_again else {}
     kept = {part for node in subtracts_again if _rounds(node) for part in _arithmetic_below(node, 1)}
@@ -99,6 +112,54 @@ def _keep_rounded(graph: FunctionGraph) -> None:
                 kept = _as_written(operand, found)
                 if kept is not operand:
                     graph.change_input((node, place), kept, "keep_compensations")
+
+
+def _keep_complements(graph: FunctionGraph) -> None:
+    """Hide ``c - f`` from products, where ``f`` is a function of which elements are chosen or moved."""
+    nodes = graph.toposort()
+    moved = set[Variable]()
+    for node in nodes:
+        if isinstance(node.op, _MOVING) or node.op.name in _CHOOSING:
+            parts = {part for operand in node.inputs for part in _shown(operand)}
+            functions = {part for part in parts if part in moved or _is_function(part.owner)}
+            moved.update(functions, node.outputs if functions else ())
+        elif _chooses(node) and not moved.isdisjoint(node.inputs):
+            moved.update(node.outputs)
+    for node in nodes if moved else ():
+        if node.op.name != "sub" or not _is_sum(node) or value_of(node.inputs[0]) is None:
+            continue
+        if _base(node.inputs[1]) not in moved:
+            continue
+        hidden = _hidden(node, node.inputs)
+        for reader, place in tuple(graph.clients[node.outputs[0]]):
+            if isinstance(reader, Apply) and reader.op.name in _PRODUCTS:
+                graph.change_input((reader, place), hidden, "keep_compensations")
+
+
+def _is_function(node: Apply | None) -> bool:
+    """Whether a node computes another function of elements than sums and products are."""
+    if node is None or node.op.family is not Family.ELEMENTWISE or node.outputs[0].tensor_type.kind != "f":
+        return False
+    return node.op.name == "div" or node.op.name not in (*_ARITHMETIC, *_CHOOSING)
+
+
+def _shown(variable: Variable) -> Iterator[Variable]:
+    """A value and those it is a view or a part of."""
+    yield variable
+    while (node := variable.owner) is not None and node.op.family in (Family.VIEW, Family.INDEX):
+        variable = node.inputs[0]
+        yield variable
+
+
+def _base(variable: Variable) -> Variable:
+    """What a value is a power of, itself of others."""
+    one = _stretched(variable)
+    node = one.owner
+    if node is None or node.op.name not in ("sqr", "pow", "mul"):
+        return one
+    first, last = _stretched(node.inputs[0]), node.inputs[-1]
+    is_power = first is _stretched(last) or (node.op.name == "pow" and value_of(last) is not None)
+    return first if is_power else one
 
 
 def _as_written(variable: Variable, found: dict[Variable, Variable]) -> Variable:

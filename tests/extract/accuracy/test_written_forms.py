@@ -53,6 +53,24 @@ def product_error(a: Any, b: Any) -> Any:
     return ((ah * bh - a * b) + ah * bl + al * bh) + al * bl
 
 
+def beside_moved(move: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The slope of a sigmoid by the complement of the same values, moved: both have the sigmoid's error."""
+
+    def ratio(m: Any, x: Any) -> Any:
+        s = 1 / (1 + m.exp(-x))
+        return s * (1 - s) / (1 - move(m, s))
+
+    return ratio
+
+
+def differences(m: Any, x: Any) -> Any:
+    """The slopes of logarithms of differences of neighbouring sigmoids, as an ordinal regression has them."""
+    s = 1 / (1 + m.exp(-x))
+    joined = m.concatenate([0 * s[:1], s, 0 * s[:1] + 1])
+    weight = 1 / (joined[1:] - joined[:-1])
+    return (weight[:-1] - weight[1:]) * s * (1 - s)
+
+
 Case = tuple[Callable[..., Any], Sequence[Array]]
 
 
@@ -125,6 +143,29 @@ def cases() -> dict[str, Case]:
             ),
             [F4([316113.59375, 2e6, 0.5])],
         ),
+        **{
+            f"complement beside one {name}, {dtype.__name__}": (beside_moved(move), [dtype(values)])
+            for name, move in {
+                "joined": lambda m, s: m.concatenate([s[:1], s])[1:],
+                "sorted": lambda m, s: m.sort(s),
+                "repeated": lambda m, s: m.repeat(s, 2)[::2],
+                "multiplied up": lambda m, s: m.cumprod(m.stack([s, s]), axis=0)[0],
+                "clipped": lambda m, s: m.clip(s, 0, 1),
+                "chosen": lambda m, s: m.where(s > 0.5, s, 0),
+                "taken": lambda m, s: m.take(s, np.arange(3)),
+            }.items()
+            for dtype, values in ((F8, [1, 20.0, 33.7]), (F4, [1, 8.0, 14.5]))
+        },
+        "differences of joined sigmoids": (differences, [F8([1.0, 34.0, 35.0])]),
+        "slope of a hyperbolic tangent beside one joined": (
+            lambda m, x: (1 - m.tanh(x) ** 2) / (1 - m.concatenate([m.tanh(x), x])[: x.shape[0]]),
+            [F8([1.0, 16.0, 17.5])],
+        ),
+        "slope of a hyperbolic tangent beside its complement": (
+            lambda m, x: (1 - m.tanh(x) ** 2) / (1 - m.tanh(x)),
+            [F8([1.0, 16.0, 17.5])],
+        ),
+        "complement of a hyperbolic tangent": (lambda m, x: 1 + m.tanh(-x), [F8([1.0, 3.0])]),
         "rounding by a constant": (
             lambda m, x: (x + 6755399441055744.0) - 6755399441055744.0,
             [F8([1.4, 2.6])],

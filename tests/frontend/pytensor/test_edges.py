@@ -89,3 +89,18 @@ if importlib.util.find_spec("pymc"):
             np.testing.assert_array_equal(
                 found[known & infinite], expected[known & infinite], err_msg=str(point)
             )
+
+    def test_slopes_of_an_ordinal_regression_far_from_its_cutpoints():
+        """Probabilities that are all but lost to rounding, as differences of sigmoids, and their slopes."""
+        cutpoints, slope = pt.vector("cutpoints"), pt.scalar("slope")
+        ratings = pm.OrderedLogistic.dist(eta=slope * np.array([1.0, 2.0, 33.0, 34.5]), cutpoints=cutpoints)
+        density = pm.logp(ratings, np.array([0, 1, 2, 3])).sum()
+        outputs = [density, *pytensor.grad(density, [cutpoints, slope])]
+        for mode in ("ESAT", "ESAT_AFTER"):
+            function, reference = (
+                pytensor.function([cutpoints, slope], outputs, mode=one) for one in (mode, REFERENCE)
+            )
+            for point in (-1.0, 0.9, 1.0):
+                arguments = np.array([-0.1, 0.2, 1.0]), point
+                for found, expected in zip(function(*arguments), reference(*arguments), strict=True):
+                    np.testing.assert_allclose(found, expected, rtol=1e-13)
