@@ -369,6 +369,24 @@ def test_numbers_stay_numbers_where_two_inputs_are_near_the_ends_of_the_range(bu
     assert not lost
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_stay_numbers_where_the_double_of_a_quotient_leaves_the_range(dtype):
+    """Slopes of Cauchy's density: what is doubled before it is divided by its square is no number."""
+
+    def slopes(value, alpha, beta):
+        scaled = (value - alpha) / beta
+        slope = -1.0 / (1 + scaled**2) * 2 * scaled
+        return slope / beta, -1.0 / beta - slope * (value - alpha) / (beta * beta)
+
+    inputs = [esat.scalar(name, dtype=dtype) for name in ("value", "alpha", "beta")]
+    function = esat.compile(esat.Graph(inputs, list(slopes(*inputs))))
+    largest = np.finfo(dtype).max
+    for numbers in ((0.8 * largest, 1.0, 0.9), (1.0, -0.9 * largest, 0.95)):
+        point = [np.dtype(dtype).type(number) for number in numbers]
+        with np.errstate(over="ignore"):
+            np.testing.assert_allclose(function(*point), slopes(*point), rtol=1e-6)
+
+
 WITH_POLES = {
     "1 / (1 - x)": lambda x, y, b: 1 / (1 - x),
     "1 / (x - y)": lambda x, y, b: 1 / (x - y),

@@ -26,6 +26,9 @@ POWERS = (0.52, -0.52, 0.97, -0.97)
 _ZEROS = 0.15
 """Share of the inputs beside a single one that are zero: beside two, only the written order of a product of
 three is a number, and no factor would cancel in it."""
+_TOP = 1.0
+"""Power of an input alone whose double is out of range, with all others close to one: ``-2*z/(1 + z*z)`` of a
+quotient ``z`` is a number where ``z`` is one, but ``(-2*z)/(1 + z*z)`` need not be."""
 
 
 def paired_extremes(
@@ -49,7 +52,7 @@ def paired_extremes(
     floats = [number for number, values in inputs.items() if values.dtype.kind == "f"]
     random = np.random.default_rng(11)
     places = range(min(len(floats), MOST_INPUTS))
-    alone = [(place, place, power, power) for power in POWERS for place in places]
+    alone = [(place, place, power, power) for power in (*POWERS, _TOP) for place in places]
     pairs = [(*pair, *powers) for pair in combinations(places, 2) for powers in product(POWERS, POWERS)]
     if not alone:
         return {}
@@ -68,8 +71,11 @@ def paired_extremes(
             chosen[:, 0] == place, chosen[:, 2], np.where(chosen[:, 1] == place, chosen[:, 3], 0)
         )
         sides = np.where(mixed & (random.random(count) < 0.5), -1.0, 1.0)
-        zero = (power == 0) & (chosen[:, 0] == chosen[:, 1]) & (random.random(count) < _ZEROS)
+        is_top = chosen[:, 2] == _TOP
+        zero = (power == 0) & (chosen[:, 0] == chosen[:, 1]) & ~is_top & (random.random(count) < _ZEROS)
         sides = np.where(zero, 0.0, sides)
-        sizes = np.minimum(random.uniform(0.3, 3.0, full) * (largest**power).reshape(column), largest)
+        spread = random.uniform(0.3, 3.0, full)
+        spread = np.where(is_top.reshape(column), 0.7 + spread / 12, spread)
+        sizes = np.minimum(spread * (largest**power).reshape(column), largest)
         found[number] = signed((sizes * sides.reshape(column)).astype(values.dtype), signs[number])
     return found

@@ -35,6 +35,17 @@ def test_zeros_are_beside_single_inputs_only():
     assert not (found[:, 24:] == 0).any()
 
 
+def test_the_double_of_one_input_leaves_the_range_where_all_others_are_one():
+    inputs = {number: np.ones(5) for number in range(3)}
+    found = np.stack(list(paired_extremes(inputs, dict.fromkeys(inputs, ()), 15).values()))[:, 12:]
+    largest = np.finfo(np.float64).max
+    for number, values in enumerate(np.abs(found.T)):
+        assert largest / 2 < values[number] < largest
+        others = np.delete(values, number)
+        assert (others > 0.7).all()
+        assert (others < 1.0).all()
+
+
 def test_each_input_comes_before_pairs():
     inputs = {number: np.ones(5) for number in range(3)}
     found = paired_extremes(inputs, dict.fromkeys(inputs, ()), 12)
@@ -50,7 +61,7 @@ def test_signs_that_are_known_are_kept_and_other_inputs_taken_as_they_are():
     np.testing.assert_array_equal(found[1], np.arange(20) % 5)
 
 
-@pytest.mark.parametrize(("kind", "count"), [("float64", 4), ("int64", 0)])
+@pytest.mark.parametrize(("kind", "count"), [("float64", 5), ("int64", 0)])
 def test_one_input(kind, count):
     found = paired_extremes({0: np.ones(5, kind)}, {0: ()}, 1000)
     assert len(found.get(0, ())) == count
