@@ -24,7 +24,7 @@ from esat.extract.accuracy.unit_evaluation import Evaluation, Found
 from esat.extract.accuracy.unit_order import Order
 from esat.extract.accuracy.units import Unit
 from esat.extract.accuracy.wide_format.formats import widened
-from esat.extract.accuracy.wide_format.operations import aligned, fitted, stepped
+from esat.extract.accuracy.wide_format.operations import EXACT_AT, aligned, fitted, stepped
 from esat.extract.verdicts import TOLERANCE
 from esat.ops.elementwise.records.scipy_functions import quiet
 
@@ -298,9 +298,18 @@ def _product_is_exact(x: Array, y: Array, value: Array) -> Array:
     return exact
 
 
+def _is_at(numbers: tuple[float, ...]) -> Callable[..., Array]:
+    def is_at(x: Array, *_: Array) -> Array:
+        found: Array = np.logical_or.reduce([x == number for number in numbers])
+        return found
+
+    return is_at
+
+
 _EXACTNESS: Mapping[str, Callable[..., Array]] = {
     "Add": _sum_is_exact,
     "Sub": lambda x, y, value: _sum_is_exact(x, -y, value),
     "Mul": _product_is_exact,
     "Sqr": lambda x, value: _product_is_exact(x, x, value),
+    **{name: _is_at(numbers) for name, numbers in EXACT_AT.items()},
 }

@@ -2,8 +2,9 @@
 
 ``1 / (1 - x)`` and ``-1 / (x - 1)`` are equal but at ``x = 1``, where one is ``inf`` and the other ``-inf``,
 for the difference is a zero of another sign. Such an infinity is the truth where a number is divided by zero,
-and nothing but sums and products of inputs and constants made that zero: where a function did, which
-underflows or was rounded, other forms know better, and a logarithm of zero has one sign only.
+and nothing but sums and products of inputs and constants made that zero, or functions where their values are
+exact, as ``exp(0)``: where a function underflows or was rounded, other forms know better, and a logarithm of
+zero has one sign only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from esat.egraph.language.terms import TermGraph
 from esat.extract.accuracy.points import signed
 from esat.extract.accuracy.roots import evaluated, inputs_of, steps_below
 from esat.extract.accuracy.units import Places, Unit
-from esat.extract.accuracy.wide_format.operations import fitted, operation_of
+from esat.extract.accuracy.wide_format.operations import EXACT_AT, fitted, operation_of
 
 Array = NDArray[Any]
 
@@ -105,23 +106,52 @@ def poles_of(
         return nothing
     values = evaluated(steps, terms, at, len(next(iter(at.values()))))
     chosen: dict[int, None] = {}
-    for divisor in divisors:
-        is_zero = (_flat(values[divisor][0]) == 0).all(axis=1) if divisor in values else np.zeros(1, bool)
+    for zeros in _exact_zeros(units, divisors, values).values():
+        is_zero = _flat(zeros).all(axis=1)
         chosen.update(dict.fromkeys(np.flatnonzero(is_zero)[:OF_EACH].tolist()))
     if not chosen:
         return nothing
     found = {number: one[list(chosen)] for number, one in at.items()}
     users = _users(units, divisors)
     steps, _ = steps_below(units, places, users)
-    written = {term: one[0] for term, one in evaluated(steps, terms, found, len(chosen)).items()}
-    return Poles(found, _with_signs(units, divisors, users, written))
+    values = evaluated(steps, terms, found, len(chosen))
+    written = {term: one[0] for term, one in values.items()}
+    return Poles(found, _with_signs(units, _exact_zeros(units, divisors, values), users, written))
+
+
+def _exact_zeros(
+    units: Sequence[Unit | None], divisors: Sequence[int], values: Mapping[int, Array]
+) -> dict[int, Array]:
+    """Of each divisor with values ``(1, points, ...)``, where it is zero and was never rounded."""
+    known: dict[int, Array] = {}
+
+    def is_exact(term: int) -> Array:
+        """Bool ``(points,)``: where no function below a term was rounded."""
+        if term not in known:
+            unit = units[term]
+            operands = () if unit is None else unit.operands
+            exact = np.ones(values[term].shape[1], np.bool_)
+            for operand in operands:
+                exact = exact & is_exact(operand)
+            if unit is not None and unit.name in EXACT_AT:
+                exact &= np.isin(_flat(values[operands[0]][0]), EXACT_AT[unit.name]).all(axis=1)
+            known[term] = exact
+        return known[term]
+
+    found = {}
+    for divisor in divisors:
+        if divisor in values:
+            value = values[divisor][0]
+            found[divisor] = (value == 0) & is_exact(divisor).reshape(-1, *[1] * (value.ndim - 1))
+    return found
 
 
 def _divisors(units: Sequence[Unit | None], places: Places) -> Iterator[int]:
     """Terms by which others are divided, and that are exact."""
     exact: list[bool] = []
     for number, unit in enumerate(units):
-        is_exact = unit is not None and unit.name in _EXACT and all(exact[term] for term in unit.operands)
+        may_be = unit is not None and (unit.name in _EXACT or unit.name in EXACT_AT)
+        is_exact = may_be and unit is not None and all(exact[term] for term in unit.operands)
         dtype = places.dtypes[number]
         exact.append(is_exact and dtype is not None and dtype.kind == "f")
         divisor = _divisor(unit, units)
@@ -191,7 +221,7 @@ def _users(units: Sequence[Unit | None], divisors: Sequence[int]) -> list[int]:
 
 def _with_signs(
     units: Sequence[Unit | None],
-    divisors: Sequence[int],
+    zeros_of: Mapping[int, Array],
     users: Sequence[int],
     written: Mapping[int, Array],
 ) -> dict[int, Array]:
@@ -203,8 +233,8 @@ def _with_signs(
             continue
         divisor = _divisor(unit, units)
         poles = np.zeros(value.shape, np.bool_)
-        if divisor is not None and divisor in divisors and divisor in written:
-            zeros = written[divisor] == 0
+        if divisor is not None and divisor in zeros_of:
+            zeros = zeros_of[divisor]
             poles |= np.isinf(value) & _like(zeros, value)
             found.setdefault(divisor, np.where(zeros, written[divisor], np.nan))
         for operand in unit.operands:

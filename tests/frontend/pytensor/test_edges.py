@@ -7,7 +7,10 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
+from esat.frontend.pytensor.linker import INCOMPATIBLE
 from frontend.pytensor.peer import REFERENCE
 
 INF = np.inf
@@ -59,7 +62,22 @@ POINTS = {
             (1e-20, 1e160, 0.0, 1e160),
         ],
     ),
+    "Cauchy": (("alpha", "beta"), [(-1e300, 0.3488781519427422, 1e-8), (0.0763373705236485, 1e300, 1e-8)]),
+    "HalfCauchy": (("beta",), [(1e300, 1e-8)]),
+    "Kumaraswamy": (
+        ("a", "b"),
+        [
+            (1.0, 1e-8, 1.2980860829955223),
+            (1.0, 1.7683246953484446, 1e160),
+            (0.15324575325392895, 1e-300, 1e160),
+        ],
+    ),
 }
+PEERS = {
+    "ESAT": REFERENCE,
+    "ESAT_AFTER": Mode("py", RewriteDatabaseQuery(include=["fast_run"], exclude=INCOMPATIBLE)),
+}
+"""What computes the ops that a mode is given, one after the other."""
 
 if importlib.util.find_spec("pymc"):
     import pymc as pm
@@ -71,14 +89,20 @@ if importlib.util.find_spec("pymc"):
             return pm.Mixture.dist(pt.stack([w, 1 - w]), [pm.Normal.dist(m, s), pm.Normal.dist(n, 1.0)])
         return getattr(pm, name).dist(**dict(zip(names, inputs, strict=True)))
 
-    @pytest.mark.parametrize("name", POINTS)
-    def test_numbers_and_infinities_are_those_of_the_written_form(name):
+    @pytest.mark.parametrize(
+        ("name", "mode"),
+        [
+            *((name, "ESAT") for name in POINTS),
+            *((name, "ESAT_AFTER") for name in ("Cauchy", "Kumaraswamy")),
+        ],
+    )
+    def test_numbers_and_infinities_are_those_of_the_written_form(name, mode):
         """A value that is a number or infinite as it was written is such a value, with its sign."""
         names, points = POINTS[name]
         inputs = [pt.scalar(one, dtype="float64") for one in ("value", *names)]
         density = pm.logp(distribution(name, names, inputs[1:]), inputs[0])
         outputs = [density, *pytensor.grad(density, inputs)]
-        function, reference = (pytensor.function(inputs, outputs, mode=mode) for mode in ("ESAT", REFERENCE))
+        function, reference = (pytensor.function(inputs, outputs, mode=one) for one in (mode, PEERS[mode]))
         for point in points:
             with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
                 expected, found = np.array(reference(*point)), np.array(function(*point))

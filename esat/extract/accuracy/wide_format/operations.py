@@ -28,6 +28,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Own = Callable[[Sequence[Array]], Array]
 """The values of a result from those of the operands, in the format of the program."""
 
+EXACT_AT: Mapping[str, tuple[float, ...]] = {
+    "Pow": (1.0,), "Exp": (0.0,), "Expm1": (0.0,), "Log": (1.0,), "Log1p": (0.0,), "Sqrt": (0.0, 1.0),
+}  # fmt: skip
+"""First operands at which the values of functions are not rounded."""
+
 LEAD = 2
 """Leading axes."""
 UNFIT = (ValueError, TypeError, IndexError, ArithmeticError)
