@@ -73,6 +73,13 @@ POWER = (
     ' :ruleset esat-lift :name "lift-Pow")'
 )
 
+BASES = (
+    '(rule ((= e (Pow x y))) ((set (power-base x) 0)) :ruleset esat-index :name "base-of-power")',
+    "(rule ((= e (Pow x y)) (= x (Exp z))) ((set (power-base x) 1))"
+    ' :ruleset esat-index :name "base-of-power#exponential")',
+)
+"""What rules about powers ask of bases, see ``with_bases`` of ``rule_compiler.surface``."""
+
 _REPLACED = {"p": "(multiset-insert others total) n", "n": "p (multiset-insert others total)"}
 """The sides of a product of which one side became ``others`` and ``total``."""
 
@@ -208,6 +215,7 @@ def _lifting_rules(signature: Signature) -> Iterator[str]:
         )
     if "Pow" in signature:
         yield POWER
+        yield from BASES
 
 
 def _viewing_rules(signature: Signature) -> Iterator[str]:

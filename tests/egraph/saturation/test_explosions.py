@@ -60,6 +60,14 @@ def powers(variable, count):
     return [total, esat.grad(total.sum() if variable.type.ndim else total, variable)]
 
 
+def density_of_students(variable, logarithm, freedom):
+    """By the logarithm of its scale, from which precision and scale follow by powers."""
+    precision = (esat.exp(-2 * logarithm) ** -0.5 * esat.ones_like(logarithm)) ** -2.0
+    squares = esat.log1p(precision * variable**2 / freedom)
+    density = (0.5 * esat.log(precision / (freedom * np.pi)) - (freedom + 1) / 2 * squares).sum()
+    return [density, esat.grad(density, logarithm), esat.grad(density, freedom)]
+
+
 many = [esat.vector(f"v{number}") for number in range(16)]
 
 ENTRIES = {
@@ -71,6 +79,7 @@ ENTRIES = {
     "ones and zeros": ([x, y], [esat.ones_like(x) * y + esat.zeros_like(x) * y + esat.full_like(x, 2.0)], 6),
     "roots of a root": ([x], [esat.sqrt(esat.sqrt(abs(x))) ** 3 / esat.sqrt(abs(x))], 16),
     "an exponential and its inverse": ([x, s], [x * esat.exp(-s) * esat.exp(2 * s) / esat.exp(s)], 10),
+    "powers of exponentials": ([x, y, s], density_of_students(x, y, s), 10),
     "differences of exponentials": (many, [sum(esat.exp(one) - esat.exp(-one) for one in many)], 3),
     "the logarithm of one": (
         [s],

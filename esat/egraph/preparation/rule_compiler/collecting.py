@@ -95,6 +95,7 @@ def _collected(
     keys: list[Sexp] = list(application.others)
     key_sorts = list(sorts)
     helper_body: list[Sexp] = [("=", ELEMENT, application.of(ARGUMENT)), *conditions.each]
+    helper_body.append(("!=", ELEMENT, ARGUMENT))  # as of |x| = x, which would be |x| in all products
     if conditions.same_shape:
         keys.append("?%w")
         key_sorts.append("i64")
@@ -119,24 +120,30 @@ def _collected(
             ("=", length_of(found), length_of(arguments)),
         ]
 
+    # Of what turns products into sums, divisors are factors, F(x) F(y) / F(z) = F(x + y - z): all go at once.
+    is_asked = any(ARGUMENT in variables(guard) for guard in conditions.each)
+    both = families == (PRODUCT, SUM) and not opposite and not is_asked
     floats: list[Sexp] = [(">=", ("dt", ROOT), "9")] if opposite and inner_family == PRODUCT else []
     for own, positive in ((P, True),) if opposite else ((P, True), (N, False)):
         body: list[Sexp] = [
             ("=", ROOT, (family, P, N)),
             ("element-count", own, ELEMENT),
             (has, *keys, ELEMENT),
+            *conditions.shared,  # once more: a base may have turned out to be an exponential
             *chosen(own, "1"),
             *floats,
         ]
         arguments: tuple[Sexp, Sexp] = ("?%x1", EMPTY)
         sides: tuple[Sexp, Sexp]
         made = ("multiset-insert", "?%r1", application.of("?%h"))
-        if opposite:
-            body += [*chosen(N, "2"), (">", length_of("?%f2"), "0")]
-            arguments = ("?%x1", "?%x2")
-            sides = (made, "?%r2")
+        body.append((">", length_of("?%f1"), "0" if opposite else "1"))
+        if opposite or both:
+            body += chosen(N if positive else P, "2")
+        if opposite or (both and not positive):
+            body.append((">" if opposite else "=", length_of("?%f2"), "0"))
+        if positive and (opposite or both):
+            arguments, sides = ("?%x1", "?%x2"), (made, "?%r2")
         else:
-            body.append((">", length_of("?%f1"), "1"))
             sides = (made, N) if positive else (P, made)
         if conditions.same_dtype or not keeps_dtype(surface, application):
             body += all_alike("dt", combined(*arguments))

@@ -24,7 +24,7 @@ from esat.egraph.preparation.rule_compiler.guarding import concerns_bools, with_
 from esat.egraph.preparation.rule_compiler.known_dtypes import Dtypes
 from esat.egraph.preparation.rule_compiler.scalar_factors import all_scalars, scalar_factor
 from esat.egraph.preparation.rule_compiler.signs import about_opposites, negated_variable
-from esat.egraph.preparation.rule_compiler.surface import SurfaceRule, prepare, simplify
+from esat.egraph.preparation.rule_compiler.surface import SurfaceRule, prepare, simplify, with_bases
 from esat.egraph.preparation.rule_compiler.variant import RuleVariant
 from esat.egraph.saturation.saturation_report import HELPER
 from esat.rules.language.macros import expand
@@ -163,7 +163,7 @@ class _Compiler:
         elif matches_everything(surface):
             self.dropped.append((rule, "as an n-ary term its left side is a bare variable"))
         else:
-            self._add_extended(rule, simplify(surface))
+            self._add_extended(rule, with_bases(simplify(surface)))
 
     def _add_known(self, rule: Rule) -> None:
         assert self.known is not None

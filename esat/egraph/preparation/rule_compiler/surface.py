@@ -14,7 +14,9 @@ from itertools import count
 from esat.base.records import record
 from esat.egraph.preparation.rule_compiler.families import (
     FAMILY_OF,
+    PRODUCT,
     family_of,
+    flatten,
     occurrences,
     simplified,
     without_squares,
@@ -209,3 +211,20 @@ def simplify(surface: SurfaceRule) -> SurfaceRule:
     """`surface` with the patterns and the head written as the n-ary layer stores such terms."""
     patterns = tuple((variable, simplified(term)) for variable, term in surface.patterns)
     return replace(surface, patterns=patterns, head=tuple(map(simplified, surface.head)))
+
+
+def with_bases(surface: SurfaceRule) -> SurfaceRule:
+    """`surface` with a guard on the bases of powers that are factors: that they are no exponentials.
+
+    A power of ``e^x`` is an exponential, and products have those in one normal form. As powers of ``e^x``, of
+    ``e^2x`` and of all others that there are, a product has a form for each way to write a number as a sum.
+    """
+    factors = (
+        factor
+        for _, term in surface.patterns
+        if family_of(term) == PRODUCT
+        for factor in flatten(term).operands
+    )
+    bases = dict.fromkeys(factor[1] for factor in factors if head_of(factor) == "Pow")
+    guards = (("=", "0", ("power-base", base)) for base in bases if isinstance(base, str))
+    return replace(surface, guards=(*surface.guards, *guards))
