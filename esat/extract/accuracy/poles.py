@@ -123,26 +123,20 @@ def _exact_zeros(
     units: Sequence[Unit | None], divisors: Sequence[int], values: Mapping[int, Array]
 ) -> dict[int, Array]:
     """Of each divisor with values ``(1, points, ...)``, where it is zero and was never rounded."""
-    known: dict[int, Array] = {}
-
-    def is_exact(term: int) -> Array:
-        """Bool ``(points,)``: where no function below a term was rounded."""
-        if term not in known:
-            unit = units[term]
-            operands = () if unit is None else unit.operands
-            exact = np.ones(values[term].shape[1], np.bool_)
-            for operand in operands:
-                exact = exact & is_exact(operand)
-            if unit is not None and unit.name in EXACT_AT:
-                exact &= np.isin(_flat(values[operands[0]][0]), EXACT_AT[unit.name]).all(axis=1)
-            known[term] = exact
-        return known[term]
-
+    exact: dict[int, Array] = {}
+    for term in sorted(values):
+        unit = units[term]
+        operands = () if unit is None else unit.operands
+        exact[term] = np.ones(values[term].shape[1], np.bool_)
+        for operand in operands:
+            exact[term] &= exact[operand]
+        if unit is not None and unit.name in EXACT_AT:
+            exact[term] &= np.isin(_flat(values[operands[0]][0]), EXACT_AT[unit.name]).all(axis=1)
     found = {}
     for divisor in divisors:
         if divisor in values:
             value = values[divisor][0]
-            found[divisor] = (value == 0) & is_exact(divisor).reshape(-1, *[1] * (value.ndim - 1))
+            found[divisor] = (value == 0) & exact[divisor].reshape(-1, *[1] * (value.ndim - 1))
     return found
 
 
