@@ -11,7 +11,7 @@ nutpie = pytest.importorskip("nutpie")
 from pytensor.tensor.linalg import expm  # noqa: E402
 
 from esat.errors import CallError  # noqa: E402
-from esat.frontend.pytensor.nutpie import nutpie_model  # noqa: E402
+from esat.frontend.pytensor import nutpie_model  # noqa: E402
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
