@@ -150,16 +150,22 @@ def _is_cheap(loop: Loop) -> bool:
 
 
 def takes_whole_vectors(kernel: Kernel) -> bool:
-    """Whether a kernel is one loop that calls functions, over all elements of all its arrays but scalars."""
+    """Whether a kernel is one loop that calls functions, over all elements of all its arrays but scalars.
+
+    It is called once more for the elements that are left over, and not at all where there are none, so it
+    writes no scalar: it would read one that it overwrote, or leave it unwritten.
+    """
     loops = [one for one in walk(kernel.body) if isinstance(one, Loop | Tile)]
     if len(loops) != 1 or not isinstance(loop := loops[0], Loop):
         return False
     accessed = [one for one in loop.body if isinstance(one, Load | Store)]
     arrays = [array for array in kernel.arrays if array.rank]
+    stored = [one for one in walk(kernel.body) if isinstance(one, Store)]
     return (
         len(loop.axes) == 1
         and not loop.accumulators
         and not any(isinstance(one, LoadAt | Scatter) for one in loop.body)
+        and all(kernel.arrays[one.array].rank for one in stored)
         and all(array.groups == (tuple(range(array.rank)),) for array in arrays)
         and all(one.index == loop.axes for one in accessed if kernel.arrays[one.array].rank)
         and any(isinstance(one, Compute) and calls_function(one) for one in loop.body)

@@ -111,6 +111,29 @@ def test_in_place(compiled: Compile, size: int) -> None:
     np.testing.assert_allclose(memory, expected, rtol=1e-15)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_scalars_beside_vectors(compiled: Compile, size: int) -> None:
+    """A scalar is written also where no elements are."""
+    x, b = variable("float64", None), variable("float64")
+    scale = op("exp", b)
+    kernel = compiled(lowered([op("mul", op("log", x), scale), op("add", scale, b)], [x, b]))
+    numbers, found, scalar = np.linspace(1.0, 2.0, size), np.empty(size), np.array(np.nan)
+    kernel(found, scalar, numbers, np.array(-1.0))
+    np.testing.assert_allclose(found, np.log(numbers) * np.exp(-1.0), rtol=1e-14)
+    np.testing.assert_allclose(scalar, np.exp(-1.0) - 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_scalar_in_place(compiled: Compile, size: int) -> None:
+    """What is left over reads the scalar as it was."""
+    x, a, b = variable("float64", None), variable("float64"), variable("float64")
+    kernel = compiled(overwrite(lowered([op("add", op("log", x), a), op("exp", b)], [x, a, b]), 1, 1))
+    numbers, found, scalar = np.linspace(1.0, 2.0, size), np.empty(size), np.array(0.25)
+    kernel(found, scalar, numbers, np.array(-1.0))
+    np.testing.assert_allclose(found, np.log(numbers) + 0.25, rtol=1e-15)
+    np.testing.assert_allclose(scalar, np.exp(-1.0), rtol=1e-15)
+
+
 def test_machine_code_has_no_loop_for_what_is_left_over(compiled: Compile) -> None:
     x = variable("float64", None)
     assert not SCALAR_MULTIPLICATION.search(compiled(lowered([op("exp", x)], [x])).assembly)
