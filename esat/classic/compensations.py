@@ -56,7 +56,7 @@ _ROUNDING = ("floor", "ceil", "trunc", "rint", "floor_div", "mod", "fmod")
 
 
 def keep_compensations(graph: FunctionGraph) -> None:
-    """Hide the arithmetic of error-free transformations, and of what is rounded to whole numbers."""
+    """Hide error-free transformations, what is rounded to whole numbers, and complements of moved values."""
     _keep_rounded(graph)
     _keep_complements(graph)
     subtracts_again = {node for node in graph.apply_nodes if _subtracts_again(node)}
