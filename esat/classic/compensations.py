@@ -52,13 +52,16 @@ _ARITHMETIC = (*_SUMS, "neg", "mul", "sqr", "div")
 _CHOOSING = ("clip", "maximum", "minimum", "fmax", "fmin", "abs", "switch")
 _PRODUCTS = ("mul", "div")
 _MOVING = (Alloc, AlongAxis, Join, PartWrite, RepeatedPlaces)
+_STEEP_AT_ONE = ("betainc", "betaincinv", "erfinv", "ndtri")
 _ROUNDING = ("floor", "ceil", "trunc", "rint", "floor_div", "mod", "fmod")
 
 
 def keep_compensations(graph: FunctionGraph) -> None:
-    """Hide error-free transformations, what is rounded to whole numbers, and complements of moved values."""
+    """Hide error-free transformations, what is rounded to whole numbers, complements of moved values, and
+    arguments of functions that are steep at one."""
     _keep_rounded(graph)
     _keep_complements(graph)
+    _keep_arguments(graph)
     subtracts_again = {node for node in graph.apply_nodes if _subtracts_again(node)}
     residues = _residues(graph) if subtracts_again else {}
     kept = {part for node in subtracts_again if _rounds(node) for part in _arithmetic_below(node, 1)}
@@ -134,6 +137,16 @@ def _keep_complements(graph: FunctionGraph) -> None:
         for reader, place in tuple(graph.clients[node.outputs[0]]):
             if isinstance(reader, Apply) and reader.op.name in _PRODUCTS:
                 graph.change_input((reader, place), hidden, "keep_compensations")
+
+
+def _keep_arguments(graph: FunctionGraph) -> None:
+    """Hide functions that are read by functions which are steep at one."""
+    for node in graph.toposort():
+        if node.op.name in _STEEP_AT_ONE:
+            for operand in node.inputs:
+                below = _stretched(operand).owner
+                if below is not None and _is_function(below):
+                    graph.replace(below.outputs[0], _hidden(below, below.inputs), "keep_compensations")
 
 
 def _is_function(node: Apply | None) -> bool:

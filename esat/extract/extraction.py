@@ -59,6 +59,8 @@ class SaturatedGraph:
         What e-nodes lose in digits; None where nothing is known.
     repeated
         Of the body of a loop, what is computed once.
+    kept
+        Classes that are computed as they were written.
     """
 
     arrays: EGraphArrays
@@ -68,6 +70,7 @@ class SaturatedGraph:
     accuracy: Accuracy = "best"
     verdicts: Verdicts | None = None
     repeated: Repeated | None = None
+    kept: frozenset[int] = frozenset()
 
     @property
     def roots(self) -> list[int]:
@@ -95,6 +98,14 @@ class SaturatedGraph:
     @cached_property
     def penalties(self) -> FloatArray:
         """Seconds added to each e-node for the choice, float64 ``(nodes,)``."""
+        penalties = self._penalties_of_verdicts()
+        if self.kept:
+            kept = np.array(sorted(self.kept), np.int64)
+            penalties[np.isin(self.arrays.class_of, kept)] = SUPERSEDED_PENALTY
+            penalties[self.initial[kept]] = 0.0
+        return penalties
+
+    def _penalties_of_verdicts(self) -> FloatArray:
         superseded = superseded_nodes(self.arrays)
         if self.verdicts is None or self.accuracy == "ignore":
             return np.where(superseded, SUPERSEDED_PENALTY, 0.0)

@@ -10,7 +10,7 @@ from esat.base.records import record
 from esat.egraph.language.terms import SCALAR
 from esat.extract.arrays import IntArray
 from esat.extract.decode import decode
-from esat.extract.extraction import Extraction, extract
+from esat.extract.extraction import Extraction, SaturatedGraph
 from esat.extract.prices.class_values import Hints, node_shape, term_value
 from esat.extract.prices.cost import CostModel
 from esat.extract.prices.expected_shapes import Expected, hints_of
@@ -37,12 +37,15 @@ class Resizing:
         Throughputs of the cost model.
     finish
         What is done to a decoded graph after extraction; it may change it.
+    choose
+        Extracts from an e-graph for sizes.
     """
 
     first: Extraction
     like: FunctionGraph
     machine: MachineProfile
     finish: Callable[[FunctionGraph], object]
+    choose: Callable[[SaturatedGraph, CostModel, Hints], Extraction]
 
     @cached_property
     def is_open(self) -> bool:
@@ -103,7 +106,7 @@ class Resizing:
 
     def extract(self, hints: Hints) -> Extraction:
         """The cheapest program for these sizes."""
-        return extract(self.first.graph, self._model(), hints)
+        return self.choose(self.first.graph, self._model(), hints)
 
     def program(self, extraction: Extraction) -> FunctionGraph:
         """The graph of an extraction."""

@@ -58,6 +58,8 @@ class Verdicts:
         Sums and products of which everything that was written together has to stay together.
     outputs
         Of each output.
+    given
+        Classes that nothing can compute at points, of which values are drawn.
     places
         Of an e-node that loses much: at which inputs it does.
     """
@@ -68,6 +70,7 @@ class Verdicts:
     written_far: FloatArray
     strict: frozenset[int]
     outputs: tuple[OutputAccuracy, ...]
+    given: frozenset[int] = frozenset()
     places: Mapping[int, str] = field(default_factory=dict)
 
     @property

@@ -33,6 +33,7 @@ from esat.egraph.saturation.saturation_report import (
 from esat.egraph.saturation.schedule import Budgets
 from esat.errors import CompileError, EsatWarning, RuleError, SaturationError
 from esat.extract.accuracy.kept_verdicts import verdicts_on
+from esat.extract.accuracy.validation import extract_validated
 from esat.extract.arrays import EGraphArrays
 from esat.extract.extraction import Extraction
 from esat.extract.kept_graphs import kept_graphs
@@ -379,7 +380,8 @@ class SaturationOptimizer:
 
         if report.extraction is None:
             return None
-        return Resizing(report.extraction, graph, self.options.machine or MachineProfile(), finish)
+        machine = self.options.machine or MachineProfile()
+        return Resizing(report.extraction, graph, machine, finish, extract_validated)
 
 
 def _applied(parts: Sequence[OptimizerProfile]) -> dict[str, int]:

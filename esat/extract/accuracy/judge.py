@@ -98,12 +98,17 @@ class Evaluated:
         return found, strict
 
 
+def tiny_of(arrays: EGraphArrays) -> int:
+    """Elements of axes that have several: one is enough where nothing joins elements."""
+    return 2 if any(name.startswith(_MIXING) for name in arrays.operator_names) else 1
+
+
 def evaluated(graph: SaturatedGraph) -> Evaluated:
     """An e-graph at the usual points."""
     arrays, terms = graph.arrays, graph.terms
-    tiny = 2 if any(name.startswith(_MIXING) for name in arrays.operator_names) else 1
+    tiny = tiny_of(arrays)
     places = places_of(tiny_values(arrays, terms, tiny), tiny)
-    units = units_of(arrays, terms, graph.plan, places)
+    units = units_of(arrays, terms, graph.initial, places)
     of_terms = [int(klass) for klass in arrays.term_class if klass >= 0]
     order = order_of(units.units, places, (), of_terms, _selected(arrays, terms))
     sample = sample_of(terms, places, order, tiny, arrays.term_class)
@@ -182,7 +187,8 @@ def judged(graph: SaturatedGraph) -> Verdicts:
     )
     nothing = np.full(arrays.class_count, np.inf)
     before = (nothing, nothing) if written is None else (written.moderate, written.extreme)
-    verdicts = Verdicts(of_nodes[0], of_nodes[1], before[0], before[1], strict, outputs)
+    given = found.order.given
+    verdicts = Verdicts(of_nodes[0], of_nodes[1], before[0], before[1], strict, outputs, given)
     return replace(verdicts, places=_places(verdicts, found.units, losses.loss, arrays, graph.terms, sample))
 
 

@@ -76,6 +76,7 @@ def _encoded(verdicts: Verdicts) -> bytes:
         "lengths": [len(getattr(verdicts, name)) for name in (*_OF_NODES, *_OF_CLASSES)],
         "strict": sorted(verdicts.strict),
         "outputs": [asdict(output) for output in verdicts.outputs],
+        "given": sorted(verdicts.given),
         "places": sorted(verdicts.places.items()),
     }
     vectors = [np.ascontiguousarray(getattr(verdicts, name), "<f8") for name in (*_OF_NODES, *_OF_CLASSES)]
@@ -97,6 +98,7 @@ def _decoded(payload: memoryview) -> Verdicts:
         written_far,
         frozenset(map(int, head["strict"])),
         tuple(OutputAccuracy(**output) for output in head["outputs"]),
+        frozenset(map(int, head["given"])),
         {int(node): str(text) for node, text in head["places"]},
     )
 

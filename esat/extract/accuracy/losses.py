@@ -44,8 +44,8 @@ class UnitLosses(NamedTuple):
     bits: NDArray[np.float32]
 
 
-class Losses(Evaluation):
-    """Values of the best forms, and what each form loses.
+class Values(Evaluation):
+    """Values of classes that have one form each, in the program's format.
 
     Parameters
     ----------
@@ -53,6 +53,71 @@ class Losses(Evaluation):
         As of :class:`~esat.extract.accuracy.unit_evaluation.Evaluation`.
     drawn
         Values of the classes that are taken as given: at all points, and maybe in all trials.
+
+    Attributes
+    ----------
+    value
+        By stack, ``(classes, trials, points, ...)``.
+    """
+
+    def __init__(
+        self,
+        terms: TermGraph,
+        order: Order,
+        inputs: Mapping[int, Array],
+        drawn: Mapping[int, Array],
+        batch: int,
+    ) -> None:
+        super().__init__(terms, order, inputs, batch)
+        numbering = order.numbering
+        self.value: list[Array] = [
+            np.zeros((count, TRIALS, batch, *shape), dtype)
+            for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True)
+        ]
+        for klass, values in drawn.items():
+            stack, row = numbering.stack[klass], numbering.row[klass]
+            self.value[stack][row] = values
+            self.known[stack][row] = True
+        self._some_unknown = not order.given <= drawn.keys()
+
+    def value_of(self, klass: int) -> Array | None:
+        """The value of a class, ``(trials, points, ...)``; None where it is unknown."""
+        stack, row = self._numbering.stack[klass], self._numbering.row[klass]
+        return self.value[stack][row] if stack >= 0 and self.known[stack][row] else None
+
+    def _leaves(self, group: UnitGroup, values: Array, rounded: NDArray[np.bool_]) -> Found:
+        return (np.broadcast_to(values[:, None], (len(values), TRIALS, *values.shape[1:])),)
+
+    def _computed(self, group: UnitGroup) -> Found:
+        shape, dtype = self._numbering.shapes[group.result], self._numbering.dtypes[group.result]
+        count, example, operation = len(group.units), group.example, group.operation
+        assert operation is not None
+        xs = [
+            self.value[stack][rows].reshape(count * TRIALS, self._batch, *self._numbering.shapes[stack])
+            for stack, rows in group.operands
+        ]
+        if example.steps:
+            value = _stepped(group.members, aligned(xs))
+        else:
+            value = operation.own(xs)
+            if operation.rounds:
+                value = _disturbed(example.name, xs, value if value.flags.owndata else value.copy())
+        value = fitted(value.astype(dtype, copy=False), shape)
+        return (value.reshape(count, TRIALS, self._batch, *shape),)
+
+    def _take(self, group: UnitGroup, found: Found) -> IntArray:
+        self.value[group.result][group.rows], self.known[group.result][group.rows] = found[0], True
+        members: IntArray = self._numbering.members[group.result][group.rows]
+        return members
+
+
+class Losses(Values):
+    """Values of the best forms, and what each form loses.
+
+    Parameters
+    ----------
+    terms, order, inputs, drawn, batch
+        As of :class:`Values`.
     references
         What is compared with.
     judged_as
@@ -63,8 +128,6 @@ class Losses(Evaluation):
 
     Attributes
     ----------
-    value
-        By stack, ``(classes, trials, points, ...)``.
     loss
         What each unit loses, from the best forms of its operands; NaN where it is not known.
     """
@@ -80,23 +143,14 @@ class Losses(Evaluation):
         is_contested: Sequence[NDArray[np.bool_]],
         judged_as: Sequence[tuple[int, IntArray]] | None = None,
     ) -> None:
-        super().__init__(terms, order, inputs, batch)
+        super().__init__(terms, order, inputs, drawn, batch)
         self._penalties = np.zeros(len(order.units))
         numbering = order.numbering
         self._references = references
         self._judged_as = judged_as or [(stack, np.arange(n)) for stack, n in enumerate(numbering.counts)]
         self._is_contested = is_contested
-        self.value: list[Array] = []
-        self._score: list[FloatArray] = []
-        self._best: list[IntArray] = []
-        for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
-            self.value.append(np.zeros((count, TRIALS, batch, *shape), dtype))
-            self._score.append(np.full(count, np.inf))
-            self._best.append(np.full(count, -1))
-        for klass, values in drawn.items():
-            stack, row = numbering.stack[klass], numbering.row[klass]
-            self.value[stack][row] = values
-            self.known[stack][row] = True
+        self._score: list[FloatArray] = [np.full(count, np.inf) for count in numbering.counts]
+        self._best: list[IntArray] = [np.full(count, -1) for count in numbering.counts]
         count = len(order.units)
         moderate, extreme = (np.full(count, np.nan) for _ in range(2))
         self.loss = UnitLosses(moderate, extreme, np.zeros((count, batch), np.float32))
@@ -113,11 +167,6 @@ class Losses(Evaluation):
             for number, unit in enumerate(self.order.units)
             if unit.result in classes and self.order.levels[number] >= 0
         )
-
-    def value_of(self, klass: int) -> Array | None:
-        """The value of the best form of a class, ``(trials, points, ...)``; None where it is unknown."""
-        stack, row = self._numbering.stack[klass], self._numbering.row[klass]
-        return self.value[stack][row] if stack >= 0 and self.known[stack][row] else None
 
     def chosen(self) -> list[int]:
         """The units that compute the best forms, of each class that has one."""
@@ -138,26 +187,10 @@ class Losses(Evaluation):
         return found
 
     def _leaves(self, group: UnitGroup, values: Array, rounded: NDArray[np.bool_]) -> Found:
-        return self._compared(
-            group, np.broadcast_to(values[:, None], (len(values), TRIALS, *values.shape[1:]))
-        )
+        return self._compared(group, *super()._leaves(group, values, rounded))
 
     def _computed(self, group: UnitGroup) -> Found:
-        shape, dtype = self._numbering.shapes[group.result], self._numbering.dtypes[group.result]
-        count, example, operation = len(group.units), group.example, group.operation
-        assert operation is not None
-        xs = [
-            self.value[stack][rows].reshape(count * TRIALS, self._batch, *self._numbering.shapes[stack])
-            for stack, rows in group.operands
-        ]
-        if example.steps:
-            value = _stepped(group.members, aligned(xs))
-        else:
-            value = operation.own(xs)
-            if operation.rounds:
-                value = _disturbed(example.name, xs, value if value.flags.owndata else value.copy())
-        value = fitted(value.astype(dtype, copy=False), shape)
-        return self._compared(group, value.reshape(count, TRIALS, self._batch, *shape))
+        return self._compared(group, *super()._computed(group))
 
     def _compared(self, group: UnitGroup, value: Array) -> Found:
         """Values, and unless none of them is judged, their losses at moderate and at extreme points."""

@@ -88,7 +88,7 @@ def sample_of(
     )
     usual = POINTS if tiny == 1 else POINTS_OF_ARRAYS
     points = Points(max(LEAST_POINTS, min(usual, MOST_ELEMENTS // max(elements, 1) // 4 * 4)), seed)
-    inputs = _inputs(terms, points, tiny)
+    inputs = inputs_of(terms, points, tiny)
     drawn = {}
     for klass in sorted(order.given):
         shape, dtype = places.shapes[klass], places.dtypes[klass]
@@ -162,7 +162,7 @@ def _signs(terms: TermGraph) -> dict[int, list[str]]:
     }
 
 
-def _inputs(terms: TermGraph, points: Points, tiny: int) -> dict[int, Array]:
+def inputs_of(terms: TermGraph, points: Points, tiny: int) -> dict[int, Array]:
     """Values of the inputs that are tensors, by their numbers."""
     places = {
         int(term.attributes[0]): number for number, term in enumerate(terms.terms) if term.constructor == "In"

@@ -65,6 +65,7 @@ class Truths(Evaluation):
         for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
             self.value.append(zeros((count, batch, *shape), dtype))
             self.bound.append(np.full((count, batch, *shape), UNKNOWN))
+        self._some_unknown = not order.given <= drawn.keys()
         for klass, values in drawn.items():
             if PAIRS and values.dtype.kind == "c":
                 self._some_unknown = True
@@ -100,7 +101,7 @@ class Truths(Evaluation):
         found: dict[int, Array] = {}
         for term, values in poles.items():
             klass = int(term_class[term]) if term < len(term_class) else -1
-            if klass < 0 or not self._is_known(klass):
+            if klass < 0 or not self.is_known(klass):
                 continue
             own = fitted(values[None], self._numbering.shapes[self._numbering.stack[klass]])[0]
             before = found.get(klass, own)
@@ -116,7 +117,13 @@ class Truths(Evaluation):
             self.bound[stack][row] = np.where(is_pole, REAL(0), bound)
         return found
 
-    def _is_known(self, klass: int) -> bool:
+    def value_of(self, klass: int) -> Array:
+        """The value of a class that has one, ``(points, ...)``."""
+        value: Array = self.value[self._numbering.stack[klass]][self._numbering.row[klass]]
+        return value
+
+    def is_known(self, klass: int) -> bool:
+        """Whether a class has a value."""
         stack = self._numbering.stack[klass]
         return bool(stack >= 0 and self.known[stack][self._numbering.row[klass]])
 

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from esat.base.records import record
-from esat.egraph.language.loader import NARY_FORM, LoadPlan, signed_operands
+from esat.egraph.language.loader import NARY_FORM, signed_operands
 from esat.egraph.language.terms import Term, TermGraph
-from esat.extract.arrays import Attribute, EGraphArrays
-from esat.extract.choice.initial import initial_choice
+from esat.extract.arrays import Attribute, EGraphArrays, IntArray
 from esat.extract.choice.source_order import WrittenSums
 from esat.extract.prices.class_values import class_values
 from esat.extract.prices.nary import PlanStep, Shape, plan_written
@@ -126,13 +125,44 @@ class Units:
     strict: dict[int, int] = field(default_factory=dict)
 
 
-def units_of(arrays: EGraphArrays, terms: TermGraph, plan: LoadPlan, places: Places) -> Units:
-    """What there is to evaluate of a saturated e-graph."""
+class UnitMaker:
+    """Makes the units of e-nodes.
+
+    Parameters
+    ----------
+    arrays, terms
+        The e-graph, and what was loaded.
+    initial
+        The e-nodes that were written, by class.
+    places
+        Of the classes.
+    """
+
+    def __init__(self, arrays: EGraphArrays, terms: TermGraph, initial: IntArray, places: Places) -> None:
+        self._terms, self._places = terms, places
+        self._written = WrittenSums(terms, arrays.term_class.tolist(), initial.tolist())
+        self._literals = {term.attributes for term in terms.terms if term.constructor == "K"}
+        self._rows, self._names = arrays.lists, arrays.operator_names
+        self._values = arrays.attribute_values
+        self._classes = arrays.class_of.tolist()
+
+    def of(self, node: int) -> tuple[Unit | None, Unit | None]:
+        """The unit of an e-node, and that of its strict plan where this differs; None for none."""
+        name, operands = self._names[self._rows.operator[node]], self._rows.operands_of(node)
+        klass, places = self._classes[node], self._places
+        if not _is_usable(name, klass, operands, places):
+            return None, None
+        attributes = self._values[self._rows.attribute[node]]
+        if name not in NARY_FORM:
+            return _plain_unit(name, attributes, operands, klass, self._terms, places, self._literals), None
+        return _nary(Term(name, tuple(operands), attributes), klass, places, self._written)
+
+
+def units_of(arrays: EGraphArrays, terms: TermGraph, initial: IntArray, places: Places) -> Units:
+    """What there is to evaluate of a saturated e-graph; the parameters are those of :class:`UnitMaker`."""
     found = Units()
     numbers: dict[Unit, int] = {}
-    written = WrittenSums(terms, arrays.term_class.tolist(), initial_choice(arrays, terms, plan).tolist())
-
-    literals = {term.attributes for term in terms.terms if term.constructor == "K"}
+    maker = UnitMaker(arrays, terms, initial, places)
 
     def number_of(unit: Unit) -> int:
         number = numbers.get(unit)
@@ -141,21 +171,9 @@ def units_of(arrays: EGraphArrays, terms: TermGraph, plan: LoadPlan, places: Pla
             found.units.append(unit)
         return number
 
-    rows, names = arrays.lists, arrays.operator_names
-    classes, attribute = arrays.class_of.tolist(), rows.attribute
     for node in range(arrays.node_count):
-        name, operands = names[rows.operator[node]], rows.operands_of(node)
-        klass = classes[node]
-        if not _is_usable(name, klass, operands, places):
-            found.of_node.append(-1)
-            continue
-        attributes = arrays.attribute_values[attribute[node]]
-        if name not in NARY_FORM:
-            unit = _plain_unit(name, attributes, operands, klass, terms, places, literals)
-            found.of_node.append(number_of(unit))
-            continue
-        usual, strict = _nary(Term(name, tuple(operands), attributes), klass, places, written)
-        found.of_node.append(number_of(usual))
+        usual, strict = maker.of(node)
+        found.of_node.append(-1 if usual is None else number_of(usual))
         if strict is not None:
             found.strict[node] = number_of(strict)
     return found

@@ -12,8 +12,9 @@ from esat.egraph.language.terms import Claim
 from esat.egraph.preparation.rule_program import RuleProgram
 from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.saturation.schedule import Budgets
+from esat.extract.accuracy.validation import extract_validated
 from esat.extract.decode import decode
-from esat.extract.extraction import Extraction, SaturatedGraph, extract
+from esat.extract.extraction import Extraction, SaturatedGraph
 from esat.extract.kept_graphs import KeptGraphs
 from esat.extract.prices.cost import CostModel
 from esat.extract.prices.expected_shapes import Expected, hints_of
@@ -177,7 +178,7 @@ class Choosing:
         terms = found.terms
         with self.stage("extract"):
             model = CostModel(self.machine or MachineProfile(), terms.opaque)
-            extraction = extract(found, model, hints_of(terms, self.shapes), self.method)
+            extraction = extract_validated(found, model, hints_of(terms, self.shapes), self.method)
             chosen, sizes = extraction.terms()
         with self.stage("decode"):
             return decode(chosen, self.graph, sizes), extraction
