@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 import esat
 
@@ -61,6 +63,12 @@ def beside_moved(move: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         return s * (1 - s) / (1 - move(m, s))
 
     return ratio
+
+
+def beside_beta(a: Any, x: Any) -> Any:
+    """How much less a sigmoid is than one, beside its power: both by the rounded sigmoid."""
+    s = 1 / (1 + np.exp(-x))
+    return np.log1p(-s) - np.log1p(-scipy.special.betainc(a, 1.0, s))
 
 
 def differences(m: Any, x: Any) -> Any:
@@ -153,6 +161,7 @@ def cases() -> dict[str, Case]:
                 "clipped": lambda m, s: m.clip(s, 0, 1),
                 "chosen": lambda m, s: m.where(s > 0.5, s, 0),
                 "taken": lambda m, s: m.take(s, np.arange(3)),
+                "padded": lambda m, s: m.pad(s, 1)[1:-1],
             }.items()
             for dtype, values in ((F8, [1, 20.0, 33.7]), (F4, [1, 8.0, 14.5]))
         },
@@ -204,6 +213,16 @@ def test_traced(name):
 
     _assert_right(name, esat.jit(function)(*arguments))
     _assert_right(name, esat.jit(function, shapes="symbolic")(*arguments))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_arguments_of_functions_that_are_steep_at_one(mode):
+    function = esat.jit(beside_beta, mode=mode)
+    for x in (1.0, 15.0, 25.0, 33.0):
+        with mpmath.workprec(300):
+            s, a = 1 / (1 + mpmath.exp(-mpmath.mpf(x))), mpmath.mpf(2.5)
+            truth = float(mpmath.log((1 - s) / (1 - s**a)))
+        assert function(2.5, x) == pytest.approx(truth, rel=1e-10)
 
 
 def test_beside_others():
