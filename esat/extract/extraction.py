@@ -91,6 +91,9 @@ class SaturatedGraph:
 
     def loss_of(self, node: int) -> str:
         """How much an e-node loses where it is worst, in words; empty where it is no more than it may."""
+        klass = int(self.arrays.class_of[node])
+        if klass in self.kept and node != self.initial[klass]:
+            return "digits beside what else is chosen"
         if self.verdicts is None or self.bits_too_many[node] <= 0.0:
             return ""
         return self.verdicts.places.get(node, "digits")
@@ -159,7 +162,7 @@ class Extraction:
     def seconds_for_accuracy(self) -> float:
         """Predicted seconds by which the choice is slower than one that time alone makes."""
         graph = self.graph
-        if not graph.bits_too_many.any() and not graph.strict:
+        if not graph.bits_too_many.any() and not graph.strict and not graph.kept:
             return 0.0
         superseded = np.where(superseded_nodes(graph.arrays), SUPERSEDED_PENALTY, 0.0)
         other = choose(graph.arrays, self.costs + superseded, graph.roots, initial=graph.initial).chosen

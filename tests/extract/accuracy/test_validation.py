@@ -71,6 +71,12 @@ def test_errors_that_cancel_as_written_cancel(mode: str, dtype: Any) -> None:
             assert one <= 64 * (other + 1), (value, one, other)
 
 
+def test_explanations_say_why_other_forms_are_not_chosen() -> None:
+    inputs = [esat.scalar(name) for name in ("value", "a", "b", "mu", "sigma")]
+    found = esat.compile(esat.Graph(inputs, slopes(esat.numpy, *inputs)))
+    assert "(loses digits beside what else is chosen)" in str(found.explain())
+
+
 def test_what_would_be_chosen_by_verdicts_alone_is_farther_off() -> None:
     inputs = [esat.scalar(name) for name in ("value", "a", "b", "mu", "sigma")]
     found = esat.compile(esat.Graph(inputs, slopes(esat.numpy, *inputs))).report.extraction
