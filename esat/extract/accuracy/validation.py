@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from esat.extract.accuracy.judge import tiny_of
 from esat.extract.accuracy.losses import Values
-from esat.extract.accuracy.points import Points
+from esat.extract.accuracy.points import Points, extreme_points
 from esat.extract.accuracy.references import fails_beyond
-from esat.extract.accuracy.sample import inputs_of
+from esat.extract.accuracy.sample import Sample, inputs_of
+from esat.extract.accuracy.scales import scales_of
 from esat.extract.accuracy.truths import Truths
 from esat.extract.accuracy.unit_order import Order, order_of
 from esat.extract.accuracy.units import UnitMaker, places_of, tiny_values
@@ -74,6 +75,9 @@ def extract_validated(
         return found
     validation = Validation(graph, graph.verdicts)
     best, failures = found, validation.failures(found.selection.chosen)
+    if not failures.points:
+        return found
+    validation.expect(found.selection.chosen)
     fewest, kept = failures.points, graph.kept
     for depth in DEPTHS:
         if not fewest or not failures.lowest:
@@ -123,26 +127,46 @@ class Validation:
         self._written.run()
         self._wide = Truths(terms, order, self._inputs, drawn, self._batch)
         self._wide.run()
+        self._scales = scales_of(order, self._wide, self._sample(tiny))
         self._errors: dict[int, Array] = {}
 
     def failures(self, chosen: IntArray) -> Failures:
         """What a selection computes farther off than it was written."""
-        terms = self._graph.terms
+        values, order, given = self._values_of(chosen)
+        found = self._failures(chosen, values)
+        if found.points:
+            # Of another number, as where one underflows, an error is that from its own value.
+            wide = Truths(self._graph.terms, order, self._inputs, given, self._batch)
+            wide.run()
+            found = self._failures(chosen, values, wide)
+        return found
+
+    def _values_of(self, chosen: IntArray) -> tuple[Values, Order, dict[int, Array]]:
+        """The values of a selection, what is evaluated of it, and what is given."""
         order = self._order(chosen, self._graph.strict)
         given = {klass: self._draw(klass) for klass in sorted(order.given & self._given)}
         for klass in order.given - self._given:
             written = self._written.value_of(klass)
             if written is not None:
                 given[klass] = written[0]
-        values = Values(terms, order, self._inputs, given, self._batch)
+        values = Values(self._graph.terms, order, self._inputs, given, self._batch)
         values.run()
-        found = self._failures(chosen, values)
-        if found.points:
-            # Of another number, as where one underflows, an error is that from its own value.
-            wide = Truths(terms, order, self._inputs, given, self._batch)
-            wide.run()
-            found = self._failures(chosen, values, wide)
-        return found
+        return values, order, given
+
+    def expect(self, chosen: IntArray) -> None:
+        """Compare further selections with this one as well, where it is nearer than what was written."""
+        values = self._values_of(chosen)[0]
+        for klass in postorder_of(self._graph.roots, self._operands(chosen)):
+            value = values.value_of(klass) if self._is_known(klass, values, None) else None
+            if value is not None and value.dtype.kind in "fc":
+                self._errors[klass] = np.minimum(self._allowed(klass), self._distance(klass, value)[0])
+
+    def _sample(self, tiny: int) -> Sample:
+        """What is to be said of the points."""
+        is_topmost = np.arange(self._batch) >= self._batch - self._points.topmost
+        is_extreme = extreme_points(self._inputs, self._batch)
+        is_exact = np.zeros(self._batch, np.bool_)
+        return Sample(self._inputs, {}, self._batch, is_extreme, is_topmost, is_exact, tiny)
 
     def written_below(self, classes: Iterable[int], depth: int) -> frozenset[int]:
         """Classes and those that they were written from, so many levels in all."""
@@ -210,38 +234,46 @@ class Validation:
 
     def _points_off(self, klass: int, values: Values, wide: Truths | None) -> int:
         """At how many points the value of a class is farther off than it was written; 0 for too few."""
-        value, written = values.value_of(klass), self._written.value_of(klass)
+        value = values.value_of(klass)
         assert value is not None
-        assert written is not None
         if value.dtype.kind not in "fc":
             return 0
-        truth = self._wide.value_of(klass)
-        own = self._errors.get(klass)
-        if own is None:
-            errors = np.where(np.isfinite(written), _errors(written, truth), np.inf)
-            own = self._errors[klass] = errors.max(axis=0)
         with quiet():
-            allowed = 2.0 ** fails_beyond(value.dtype) * (own + 1)
-            is_off = _errors(value[:1], truth)[0] > allowed
+            allowed = 2.0 ** fails_beyond(value.dtype) * (self._allowed(klass) + 1)
+            is_off = self._distance(klass, value[:1])[0] > allowed
             if wide is not None:
-                other = wide.value_of(klass)
-                is_off &= _errors(value[:1], other)[0] > allowed
+                truth, other = self._wide.value_of(klass), wide.value_of(klass)
+                is_off &= self._distance(klass, value[:1], other)[0] > allowed
                 is_off &= (other == truth) | (np.abs(other - truth) <= SAME * np.abs(truth))
         count = int(is_off.reshape(self._batch, -1).any(axis=1).sum())
         return count if count >= LEAST_SHARE * self._batch else 0
 
+    def _allowed(self, klass: int) -> Array:
+        """How far the value of a class may be off, ``(points, ...)``; infinite where it was no number."""
+        if klass not in self._errors:
+            written = self._written.value_of(klass)
+            assert written is not None
+            distance = np.where(np.isfinite(written), self._distance(klass, written), np.inf)
+            self._errors[klass] = distance.max(axis=0)
+        return self._errors[klass]
 
-def _errors(values: Array, wide: Array) -> Array:
-    """How far values ``(trials, points, ...)`` are from those in the wide format, ``(points, ...)``.
+    def _distance(self, klass: int, values: Array, wide: Array | None = None) -> Array:
+        """How far values ``(trials, points, ...)`` are from those in the wide format, ``(points, ...)``.
 
-    In units of the last place of these; infinite where one of both is a number, and the other is not.
-    """
-    with quiet():
-        rounded = wide.astype(values.dtype)
-        rest = (rounded - wide).astype(np.complex128 if values.dtype.kind == "c" else np.float64)
-        size = np.abs(rounded)
-        unit = np.maximum(np.spacing(size), np.finfo(size.dtype).tiny).astype(np.float64)
-        errors = np.abs((values - rounded).astype(rest.dtype) + rest) / unit
-        is_same = (values == rounded) | (np.isnan(values) & np.isnan(rounded))
-        found: Array = np.where(np.isfinite(errors), errors, np.where(is_same, 0.0, np.inf))
-    return found
+        In units of the last place of these, or of what is summed over axes; infinite where one of both is a
+        number, and the other is not. From other values than those of the written graph where these are given.
+        """
+        numbering = self._wide.order.numbering
+        truth = self._wide.value_of(klass) if wide is None else wide
+        scale = self._scales[numbering.stack[klass]][numbering.row[klass]]
+        with quiet():
+            rounded = truth.astype(values.dtype)
+            rest = (rounded - truth).astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+            format = np.finfo(values.dtype)
+            is_said = scale <= np.maximum(np.abs(rounded), format.max)
+            size = np.maximum(np.abs(rounded), np.where(is_said, scale, 0).astype(format.dtype))
+            unit = np.maximum(np.spacing(size), format.tiny).astype(np.float64)
+            distance = np.abs((values - rounded).astype(rest.dtype) + rest) / unit
+            is_same = (values == rounded) | (np.isnan(values) & np.isnan(rounded)) | ~is_said
+            found: Array = np.where(np.isfinite(distance) & is_said, distance, np.where(is_same, 0.0, np.inf))
+        return found
