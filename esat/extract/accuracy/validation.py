@@ -42,7 +42,7 @@ from esat.ops.elementwise.records.scipy_functions import quiet
 
 Array = NDArray[Any]
 
-POINTS = 512
+POINTS = 256
 MOST_NUMBERS = 400_000
 """Numbers that the values of all terms may be; of larger graphs fewer points are looked at."""
 LEAST_POINTS = 64
