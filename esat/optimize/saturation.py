@@ -137,7 +137,7 @@ class _Inquiry:
             if found is None:
                 break
             chosen = self.choosing.chosen(found)
-        return chosen
+        return self.choosing.validated(*chosen)
 
     def _asked(self, result: FunctionGraph, extraction: Extraction | None) -> FoundGraph | None:
         """What is found with what local optimizers say of a graph, or of what else could have been chosen."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,22 +55,26 @@ DEPTHS = (1, 2, 4, 8, 16, 64)
 """Levels that are computed as they were written, one after the other."""
 
 
-def extract_validated(
-    graph: SaturatedGraph,
-    model: CostModel,
-    hints: Hints | None = None,
-    method: Literal["area", "tree", "optimal"] = "area",
-) -> Extraction:
-    """The cheapest way to compute a graph's outputs that is no farther off than they were written.
+def extract_validated(graph: SaturatedGraph, model: CostModel, hints: Hints | None = None) -> Extraction:
+    """What :func:`~esat.extract.extraction.extract` finds, validated."""
 
-    Where nothing is known of the accuracy of e-nodes, or it is ignored, nothing is validated.
+    def choose(graph: SaturatedGraph) -> Extraction:
+        return extract(graph, model, hints)
+
+    return validated(choose(graph), choose)
+
+
+def validated(found: Extraction, choose: Callable[[SaturatedGraph], Extraction]) -> Extraction:
+    """An extraction, or the cheapest one that is no farther off than the graph was written.
 
     Parameters
     ----------
-    graph, model, hints, method
-        As of :func:`~esat.extract.extraction.extract`.
+    found
+        What was chosen. Where nothing is known of the accuracy of e-nodes, or it is ignored, it stands.
+    choose
+        Chooses again, from an e-graph of which more is kept as it was written.
     """
-    found = extract(graph, model, hints, method)
+    graph = found.graph
     if graph.verdicts is None or graph.accuracy == "ignore":
         return found
     validation = Validation(graph, graph.verdicts)
@@ -83,7 +87,7 @@ def extract_validated(
         if not fewest or not failures.lowest:
             break
         kept |= validation.written_below(failures.lowest, depth)
-        found = extract(replace(graph, kept=kept), model, hints, method)
+        found = choose(replace(graph, kept=kept))
         failures = validation.failures(found.selection.chosen)
         if failures.points < fewest:
             best, fewest = found, failures.points

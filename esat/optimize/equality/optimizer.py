@@ -12,9 +12,9 @@ from esat.egraph.language.terms import Claim
 from esat.egraph.preparation.rule_program import RuleProgram
 from esat.egraph.saturation.saturation_report import SaturationReport, SaturationTrace
 from esat.egraph.saturation.schedule import Budgets
-from esat.extract.accuracy.validation import extract_validated
+from esat.extract.accuracy.validation import validated
 from esat.extract.decode import decode
-from esat.extract.extraction import Extraction, SaturatedGraph
+from esat.extract.extraction import Extraction, SaturatedGraph, extract
 from esat.extract.kept_graphs import KeptGraphs
 from esat.extract.prices.cost import CostModel
 from esat.extract.prices.expected_shapes import Expected, hints_of
@@ -130,7 +130,7 @@ class Choosing:
     ) -> tuple[FunctionGraph, OptimizationReport] | None:
         """The cheapest graph of what a search finds; None where nothing new is found, see there."""
         found = self.found(search, equalities)
-        return None if found is None else self.chosen(found)
+        return None if found is None else self.validated(*self.chosen(found))
 
     def found(self, search: EqualitySearch, equalities: Sequence[Claim]) -> FoundGraph | None:
         """What a search finds, of which nothing is known yet; None where nothing is new."""
@@ -173,15 +173,36 @@ class Choosing:
         )
         return result, report
 
+    def validated(
+        self, result: FunctionGraph, report: OptimizationReport
+    ) -> tuple[FunctionGraph, OptimizationReport]:
+        """What was chosen, or the cheapest graph that is no farther off than this one was written."""
+        found = report.extraction
+        assert found is not None
+        with self.stage("accuracy"):
+            extraction = validated(found, self._extracted)
+        if extraction is found:
+            return result, report
+        result = self._decoded(extraction)
+        return result, replace(
+            report, nodes_after=len(result), cost_after=extraction.seconds, extraction=extraction
+        )
+
     def read(self, found: SaturatedGraph) -> tuple[FunctionGraph, Extraction]:
         """The cheapest graph of an e-graph: among the accurate ones where there are verdicts on it."""
-        terms = found.terms
         with self.stage("extract"):
-            model = CostModel(self.machine or MachineProfile(), terms.opaque)
-            extraction = extract_validated(found, model, hints_of(terms, self.shapes), self.method)
-            chosen, sizes = extraction.terms()
+            extraction = self._extracted(found)
+        return self._decoded(extraction), extraction
+
+    def _extracted(self, found: SaturatedGraph) -> Extraction:
+        terms = found.terms
+        model = CostModel(self.machine or MachineProfile(), terms.opaque)
+        return extract(found, model, hints_of(terms, self.shapes), self.method)
+
+    def _decoded(self, extraction: Extraction) -> FunctionGraph:
         with self.stage("decode"):
-            return decode(chosen, self.graph, sizes), extraction
+            chosen, sizes = extraction.terms()
+            return decode(chosen, self.graph, sizes)
 
 
 def _fired(program: RuleProgram, saturation: SaturationReport) -> dict[str, int]:
