@@ -218,7 +218,8 @@ class Validation:
         outputs: set[int] = set()
         for klass in postorder_of(self._graph.roots, operands):
             if self._is_known(klass, values, wide):
-                outputs = (outputs - set(operands(klass))) | {klass}
+                outputs.difference_update(operands(klass))
+                outputs.add(klass)
         points = {klass: self._points_off(klass, values, wide) for klass in sorted(outputs)}
         failing = [klass for klass, count in points.items() if count]
         lowest: list[int] = []
@@ -273,10 +274,10 @@ class Validation:
         with quiet():
             rounded = truth.astype(values.dtype)
             rest = (rounded - truth).astype(np.complex128 if values.dtype.kind == "c" else np.float64)
-            format = np.finfo(values.dtype)
-            is_said = scale <= np.maximum(np.abs(rounded), format.max)
-            size = np.maximum(np.abs(rounded), np.where(is_said, scale, 0).astype(format.dtype))
-            unit = np.maximum(np.spacing(size), format.tiny).astype(np.float64)
+            info = np.finfo(values.dtype)
+            is_said = scale <= np.maximum(np.abs(rounded), info.max)
+            size = np.maximum(np.abs(rounded), np.where(is_said, scale, 0).astype(info.dtype))
+            unit = np.maximum(np.spacing(size), info.tiny).astype(np.float64)
             distance = np.abs((values - rounded).astype(rest.dtype) + rest) / unit
             is_same = (values == rounded) | (np.isnan(values) & np.isnan(rounded)) | ~is_said
             found: Array = np.where(np.isfinite(distance) & is_said, distance, np.where(is_same, 0.0, np.inf))
