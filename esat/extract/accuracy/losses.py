@@ -44,7 +44,7 @@ class UnitLosses(NamedTuple):
     bits: NDArray[np.float32]
 
 
-class Values(Evaluation):
+class FormValues(Evaluation):
     """Values of classes that have one form each, in the program's format.
 
     Parameters
@@ -111,13 +111,13 @@ class Values(Evaluation):
         return members
 
 
-class Losses(Values):
+class Losses(FormValues):
     """Values of the best forms, and what each form loses.
 
     Parameters
     ----------
     terms, order, inputs, drawn, batch
-        As of :class:`Values`.
+        As of :class:`FormValues`.
     references
         What is compared with.
     judged_as

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from esat.extract.accuracy.judge import tiny_of
-from esat.extract.accuracy.losses import Values
+from esat.extract.accuracy.losses import FormValues
 from esat.extract.accuracy.points import Points, extreme_points
 from esat.extract.accuracy.references import fails_beyond
 from esat.extract.accuracy.sample import Sample, inputs_of
@@ -127,7 +127,7 @@ class Validation:
         self._drawn: dict[int, Array] = {}
         order = self._order(graph.initial, range(arrays.node_count))
         drawn = {klass: self._draw(klass) for klass in sorted(order.given & self._given)}
-        self._written = Values(terms, order, self._inputs, drawn, self._batch)
+        self._written = FormValues(terms, order, self._inputs, drawn, self._batch)
         self._written.run()
         self._wide = Truths(terms, order, self._inputs, drawn, self._batch)
         self._wide.run()
@@ -145,7 +145,7 @@ class Validation:
             found = self._failures(chosen, values, wide)
         return found
 
-    def _values_of(self, chosen: IntArray) -> tuple[Values, Order, dict[int, Array]]:
+    def _values_of(self, chosen: IntArray) -> tuple[FormValues, Order, dict[int, Array]]:
         """The values of a selection, what is evaluated of it, and what is given."""
         order = self._order(chosen, self._graph.strict)
         given = {klass: self._draw(klass) for klass in sorted(order.given & self._given)}
@@ -153,7 +153,7 @@ class Validation:
             written = self._written.value_of(klass)
             if written is not None:
                 given[klass] = written[0]
-        values = Values(self._graph.terms, order, self._inputs, given, self._batch)
+        values = FormValues(self._graph.terms, order, self._inputs, given, self._batch)
         values.run()
         return values, order, given
 
@@ -212,7 +212,7 @@ class Validation:
                 units.append(usual if other is None or node not in strict else other)
         return order_of(units, self._places, (), ())
 
-    def _failures(self, chosen: IntArray, values: Values, wide: Truths | None = None) -> Failures:
+    def _failures(self, chosen: IntArray, values: FormValues, wide: Truths | None = None) -> Failures:
         """What is off; with values in the wide format only where these are the written ones with errors."""
         operands = self._operands(chosen)
         outputs: set[int] = set()
@@ -232,12 +232,12 @@ class Validation:
                 lowest.append(klass)
         return Failures(sum(points[klass] for klass in failing), lowest)
 
-    def _is_known(self, klass: int, values: Values, wide: Truths | None) -> bool:
+    def _is_known(self, klass: int, values: FormValues, wide: Truths | None) -> bool:
         """Whether a class was written, and its values are known."""
         known = (own.value_of(klass) is not None for own in (values, self._written))
         return all(known) and self._wide.is_known(klass) and (wide is None or wide.is_known(klass))
 
-    def _points_off(self, klass: int, values: Values, wide: Truths | None) -> int:
+    def _points_off(self, klass: int, values: FormValues, wide: Truths | None) -> int:
         """At how many points the value of a class is farther off than it was written; 0 for too few."""
         value = values.value_of(klass)
         assert value is not None

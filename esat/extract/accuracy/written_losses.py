@@ -76,6 +76,9 @@ def as_written(
         elif unit is not None:
             units.append(unit)
     order = order_of(units, own_places, drawn, range(len(classes)))
+    for term in order.given - drawn.keys():
+        # With zeros for what cannot be evaluated, what needs it is hardly right, and refuses no form.
+        drawn[term] = np.zeros((sample.batch, *(own_places.shapes[term] or ())))
     numbering, own = losses.order.numbering, order.numbering
     keys = {key: stack for stack, key in enumerate(zip(numbering.shapes, numbering.dtypes, strict=True))}
     judged_as, contested = [], []

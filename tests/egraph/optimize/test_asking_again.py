@@ -176,10 +176,11 @@ def test_claims_that_break_an_egraph_off_are_not_used():
     def searched(search, equalities):
         raise SaturationError(f"broken off by {equalities}")
 
-    inquiry = _Inquiry(None, lambda *_: ["new"], ["known"], SimpleNamespace(found=searched), None, object())
+    choosing = SimpleNamespace(found=searched, validated=lambda *chosen: chosen)
+    inquiry = _Inquiry(None, lambda *_: ["new"], ["known"], choosing, None, object())
     found = "graph", SimpleNamespace(extraction=None)
     with pytest.warns(EsatWarning, match="is not used"):
-        assert inquiry.asked_again(found) is found
+        assert inquiry.asked_again(found) == found
     assert inquiry.equalities == ["known"]
 
 
@@ -197,6 +198,7 @@ def test_what_was_found_before_a_question_that_fails_is_judged_and_chosen():
         found=found,
         read=lambda graph: (f"cheapest of {graph}", None),
         chosen=lambda known: (f"accurate of {known.graph}", report),
+        validated=lambda *chosen: chosen,
     )
     inquiry = _Inquiry(None, lambda graph: asked.append(graph) or ["new"], [], choosing, None, object())
     with pytest.warns(EsatWarning, match="is not used"):
