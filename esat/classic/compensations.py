@@ -24,6 +24,8 @@ Of ``(x * 255 / x.max()).astype("uint8")`` the largest element is 255, but may b
 So does the complement of a function, as a factor, where elements of the function are chosen or moved: of
 ``s = sigmoid(x)`` the quotient ``s (1 - s) / (1 - concatenate([s, t])[0])`` is right to the last bits, as
 both differences have the error of ``s``; ``sigmoid(-x)`` has none, but the other difference still has it.
+And so does a function that one reads which is steep at one, as ``arccos(s)``, beside others: in
+``sqrt(1 - s) / arccos(s)`` both have the error of ``s``. Inverses are left to rules: ``erfinv(erf(x))``.
 """
 
 from __future__ import annotations
@@ -52,7 +54,11 @@ _ARITHMETIC = (*_SUMS, "neg", "mul", "sqr", "div")
 _CHOOSING = ("clip", "maximum", "minimum", "fmax", "fmin", "abs", "switch")
 _PRODUCTS = ("mul", "div")
 _MOVING = (Alloc, AlongAxis, Join, PartWrite, RepeatedPlaces)
-_STEEP_AT_ONE = ("betainc", "betaincinv", "erfinv", "ndtri")
+_STEEP_AT_ONE = {
+    "arccos": "cos", "arcsin": "sin", "arctanh": "tanh", "betainc": "", "betaincinv": "betainc",
+    "erfinv": "erf", "ndtri": "ndtr",
+}  # fmt: skip
+"""Functions that are steep at one, each with the function that it undoes."""
 _ROUNDING = ("floor", "ceil", "trunc", "rint", "floor_div", "mod", "fmod")
 
 
@@ -140,13 +146,16 @@ def _keep_complements(graph: FunctionGraph) -> None:
 
 
 def _keep_arguments(graph: FunctionGraph) -> None:
-    """Hide functions that are read by functions which are steep at one."""
+    """Hide functions that are read by others which are steep at one, and by nodes beside these."""
     for node in graph.toposort():
-        if node.op.name in _STEEP_AT_ONE:
-            for operand in node.inputs:
-                below = _stretched(operand).owner
-                if below is not None and _is_function(below):
-                    graph.replace(below.outputs[0], _hidden(below, below.inputs), "keep_compensations")
+        for operand in node.inputs if node.op.name in _STEEP_AT_ONE else ():
+            below = _stretched(operand).owner
+            if below is None or not _is_function(below) or below.op.name == _STEEP_AT_ONE[node.op.name]:
+                continue
+            (value,) = below.outputs
+            readers = [reader for reader, _ in graph.clients[value] if isinstance(reader, Apply)]
+            if any(reader.op.name not in _STEEP_AT_ONE for reader in readers):
+                graph.replace(value, _hidden(below, below.inputs), "keep_compensations")
 
 
 def _is_function(node: Apply | None) -> bool:

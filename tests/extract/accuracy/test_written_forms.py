@@ -215,6 +215,31 @@ def test_traced(name):
     _assert_right(name, esat.jit(function, shapes="symbolic")(*arguments))
 
 
+def beside_inverses(x: Any) -> list[Any]:
+    """Functions that are steep at one, of a sigmoid, beside how much less this is than one."""
+    s = 1 / (1 + np.exp(-x))
+    return [
+        np.sqrt(1 - s) / np.arccos(s),
+        np.arctanh(s) + np.log1p(-s) / 2,
+        np.sqrt(1 - s) / (np.pi / 2 - np.arcsin(s)),
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_inverses_that_are_steep_at_one(mode):
+    function = esat.jit(beside_inverses, mode=mode)
+    for x in (1.0, 15.0, 25.0, 33.0):
+        np.testing.assert_allclose(function(x), beside_inverses(np.float64(x)), rtol=1e-12)
+
+
+def test_inverses_of_steep_functions_are_known():
+    x = np.array([0.5, 3.0, 5.0])
+    found = esat.jit(lambda x: (scipy.special.erfinv(scipy.special.erf(x)), scipy.special.erf(x)))(x)
+    np.testing.assert_array_equal(found[0], x)
+    found = esat.jit(lambda x: (np.arctanh(np.tanh(x)), 1 - np.tanh(x)))(x)
+    np.testing.assert_array_equal(found[0], x)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_arguments_of_functions_that_are_steep_at_one(mode):
     function = esat.jit(beside_beta, mode=mode)
