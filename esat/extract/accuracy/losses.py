@@ -68,7 +68,7 @@ class FormValues(Evaluation):
         drawn: Mapping[int, Array],
         batch: int,
     ) -> None:
-        super().__init__(terms, order, inputs, batch)
+        super().__init__(terms, order, inputs, drawn, batch)
         numbering = order.numbering
         self.value: list[Array] = [
             np.zeros((count, TRIALS, batch, *shape), dtype)
@@ -78,7 +78,6 @@ class FormValues(Evaluation):
             stack, row = numbering.stack[klass], numbering.row[klass]
             self.value[stack][row] = values
             self.known[stack][row] = True
-        self._some_unknown = not order.given <= drawn.keys()
 
     def value_of(self, klass: int) -> Array | None:
         """The value of a class, ``(trials, points, ...)``; None where it is unknown."""

@@ -56,7 +56,7 @@ class Truths(Evaluation):
         drawn: Mapping[int, Array],
         batch: int,
     ) -> None:
-        super().__init__(terms, order, inputs, batch)
+        super().__init__(terms, order, inputs, drawn, batch)
         numbering = order.numbering
         self.value: list[Array] = []
         self.bound: list[Array] = []
@@ -65,7 +65,6 @@ class Truths(Evaluation):
         for shape, dtype, count in zip(numbering.shapes, numbering.dtypes, numbering.counts, strict=True):
             self.value.append(zeros((count, batch, *shape), dtype))
             self.bound.append(np.full((count, batch, *shape), UNKNOWN))
-        self._some_unknown = not order.given <= drawn.keys()
         for klass, values in drawn.items():
             if PAIRS and values.dtype.kind == "c":
                 self._some_unknown = True

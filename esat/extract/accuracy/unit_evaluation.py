@@ -31,6 +31,8 @@ class Evaluation(ABC):
         What is evaluated when.
     inputs
         Values of the inputs, by their numbers.
+    drawn
+        Values of the classes that are taken as given.
     batch
         Number of points.
 
@@ -42,11 +44,18 @@ class Evaluation(ABC):
         By stack, which classes have values.
     """
 
-    def __init__(self, terms: TermGraph, order: Order, inputs: Mapping[int, Array], batch: int) -> None:
+    def __init__(
+        self,
+        terms: TermGraph,
+        order: Order,
+        inputs: Mapping[int, Array],
+        drawn: Mapping[int, Array],
+        batch: int,
+    ) -> None:
         self.order = order
         self._terms, self._inputs, self._batch = terms, inputs, batch
         self._numbering = order.numbering
-        self._some_unknown = False
+        self._some_unknown = not order.given <= drawn.keys()
         self.known = [np.zeros(count, np.bool_) for count in order.numbering.counts]
 
     def run(self) -> None:

@@ -71,6 +71,17 @@ def test_errors_that_cancel_as_written_cancel(mode: str, dtype: Any) -> None:
             assert one <= 64 * (other + 1), (value, one, other)
 
 
+@pytest.mark.parametrize("shapes", ["symbolic", "static"])
+@pytest.mark.parametrize("which", [slice(None), *(slice(place, place + 1) for place in range(4))])
+def test_of_vectors_alone_and_beside_others(shapes: str, which: slice) -> None:
+    rest = (1.3, 0.7, 0.1, 1.1)
+    values = np.array([1.0, -10.0, -100.0, -1e3, 1e4, -1e5])
+    truths = slopes(np, values.astype(LONG), *(LONG(x) for x in rest))[which]
+    found = esat.jit(lambda *args: slopes(np, *args)[which], shapes=shapes)(values, *rest)
+    for one, other, truth in zip(found, slopes(np, values, *rest)[which], truths, strict=True):
+        assert (np.abs(one - truth) <= 64 * (np.abs(other - truth) + np.abs(truth) * 2.0**-52)).all()
+
+
 def test_explanations_say_why_other_forms_are_not_chosen() -> None:
     inputs = [esat.scalar(name) for name in ("value", "a", "b", "mu", "sigma")]
     found = esat.compile(esat.Graph(inputs, slopes(esat.numpy, *inputs)))
